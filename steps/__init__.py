@@ -1,0 +1,1 @@
+"""Everything of `bringup` that needs no screen."""

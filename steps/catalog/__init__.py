@@ -1,0 +1,1 @@
+"""The tables of `assets/data` as typed records, loaded strictly."""

@@ -1,0 +1,1 @@
+"""What goes with what, from silicon to wheel, and why."""

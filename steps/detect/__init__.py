@@ -1,0 +1,1 @@
+"""From what a host shows to facts about the machine."""

@@ -1,0 +1,1 @@
+"""Runs: doing, remembering, asking, taking back."""

@@ -1,0 +1,1 @@
+"""How each package manager makes things installed, and takes them back."""

@@ -1,0 +1,162 @@
+"""An action: one thing a run does, how to tell that it is done, and how it is taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from steps.model.base import Record, Words
+
+Lane = Literal["packages", "python", "files", "system", "proof"]
+"""Actions of one lane run one after the other; lanes run side by side."""
+ManagerName = Literal["apt", "dnf", "zypper", "pacman"]
+
+
+# --- done_when: probes that say "already done", also after a crash -------------------------------
+
+
+class FileIs(Record, tag=True):
+    """The file exists; with `text`, it holds exactly that."""
+
+    path: str
+    text: str | None = None
+
+
+class PackagesAre(Record, tag=True):
+    """Each package is installed and configured; with a version, at that version."""
+
+    manager: ManagerName
+    packages: Mapping[str, str | None]
+
+
+class ModuleBuilt(Record, tag=True):
+    """A module of this name lies below `/lib/modules/<kernel>` (`None`: of the target's newest kernel)."""
+
+    module: str
+    kernel: str | None = None
+
+
+class Succeeds(Record, tag=True):
+    """The command ends with status 0."""
+
+    argv: tuple[str, ...]
+
+
+Probe = FileIs | PackagesAre | ModuleBuilt | Succeeds
+
+
+# --- undo ---------------------------------------------------------------------------------------
+
+
+class RemovePath(Record, tag=True):
+    """Remove what the action made; what existed before the action is kept and never removed."""
+
+    path: str
+
+
+class Command(Record, tag=True):
+    """Run this command."""
+
+    argv: tuple[str, ...]
+
+
+UndoStep = RemovePath | Command
+
+
+# --- replies ------------------------------------------------------------------------------------
+
+
+class Reply(Record):
+    """How a prompt of the command is met: `prompt` names a row of `assets/data/prompts.toml`, `answer` what is sent."""
+
+    prompt: str
+    answer: str
+
+
+# --- actions ------------------------------------------------------------------------------------
+
+
+class Action(Record):
+    """What all actions have in common."""
+
+    id: str
+    """Stable and readable, unique in the plan: `driver.install`."""
+    title: Words
+    why: Words = ""
+    lane: Lane = "system"
+    by: Literal["root", "user"] = "root"
+    """Who runs it."""
+    needs: tuple[str, ...] = ()
+    """Ids of actions that must be done first (beyond those before it in its lane)."""
+    done_when: tuple[Probe, ...] = ()
+    """All hold: it is done, and running it again would change nothing."""
+    download_bytes: int | None = None
+    disk_bytes: int | None = None
+    seconds: float | None = None
+    """A realistic estimate."""
+    quiet_seconds: float | None = None
+    """How long silence is normal (a DKMS build prints nothing for minutes)."""
+    quiet_why: Words = ""
+    optional: bool = False
+    """Whether the run goes on when it fails."""
+
+
+class Run(Action, tag=True):
+    """A command. Its output goes to the spool; `interactive` gives it the terminal for its dialogs too."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = {}
+    undo: tuple[UndoStep, ...] = ()
+    replies: tuple[Reply, ...] = ()
+    interactive: bool = False
+    timeout: float | None = None
+    outside: bool = False
+    """Whether it runs on this machine even when the target is another root (`bringup verify --root …`)."""
+
+
+class Write(Action, tag=True):
+    """A file that shall hold `text`, or a copy of the one file that `copy_of` (a path or a glob) names.
+
+    The file as it was is kept in the run's backup and put back by undo; what did not exist is removed by undo.
+    """
+
+    path: str
+    text: str | None = None
+    copy_of: str | None = None
+    mode: int = 0o644
+
+
+class Packages(Action, tag=True):
+    """Packages of the system's own manager, "name" or "name=version".
+
+    Simulated first: a removal that is not in `may_remove` stops the run before it starts. Undo puts back every version,
+    automatic mark and removed package as the return point has them.
+    """
+
+    manager: ManagerName
+    install: tuple[str, ...] = ()
+    may_remove: tuple[str, ...] = ()
+    """Names or shell patterns; the desktop, network and SSH are never removed, whatever stands here."""
+    refresh: bool = False
+    """Whether the package lists are fetched first."""
+
+
+class Service(Action, tag=True):
+    """A systemd unit that shall be enabled and running; undo puts its state back."""
+
+    unit: str
+
+
+class Reboot(Action, tag=True):
+    """A reboot that the person says when."""
+
+    reason: Words
+
+
+class Manual(Action, tag=True):
+    """Something only a person can do, outside this machine's reach (a BIOS menu, an administrator)."""
+
+    text: Words
+
+
+AnyAction = Run | Write | Packages | Service | Reboot | Manual

@@ -1,0 +1,233 @@
+"""The facts about one machine, shaped as the `detect` document of the contract.
+
+`None` always means *not known*. Sizes are bytes, latencies microseconds, versions strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from steps.model.base import Record
+from steps.model.finding import Finding
+
+Vendor = Literal["nvidia", "amd", "intel", "habana", "other"]
+DriverState = Literal["working", "absent", "not-loaded", "mismatch", "blocked", "failing", "unknown"]
+Flavor = Literal["open", "proprietary"]
+Origin = Literal["apt", "dnf", "runfile", "mixed"]
+
+
+class Os(Record):
+    """The installed system; `init` is the name of process 1, `container` and `virtualization` are "none" when ruled out."""
+
+    id: str | None = None
+    version: str | None = None
+    codename: str | None = None
+    name: str | None = None
+    kernel: str | None = None
+    arch: str | None = None
+    glibc: str | None = None
+    gcc: str | None = None
+    init: str | None = None
+    virtualization: str | None = None
+    container: str | None = None
+    wsl: bool | None = None
+
+
+class FirmwareSriov(Record):
+    """Devices that can split themselves, and how many virtual functions exist now."""
+
+    capable: tuple[str, ...] = ()
+    enabled: int | None = None
+
+
+class Firmware(Record):
+    """The board and what its BIOS set."""
+
+    vendor: str | None = None
+    board: str | None = None
+    product: str | None = None
+    bios_version: str | None = None
+    bios_date: str | None = None
+    uefi: bool | None = None
+    secure_boot: Literal["enabled", "disabled", "setup", "unsupported"] | None = None
+    iommu: Literal["on", "passthrough", "off"] | None = None
+    above_4g: bool | None = None
+    resizable_bar: bool | None = None
+    sriov: FirmwareSriov | None = None
+
+
+class IdleState(Record):
+    """One C-state as the kernel spells it."""
+
+    name: str
+    latency_us: int | None = None
+    enabled: bool | None = None
+
+
+class Cpu(Record):
+    """All processors together; `pcie_lanes` counts the usable lanes of the whole machine."""
+
+    model: str | None = None
+    vendor: str | None = None
+    sockets: int | None = None
+    cores: int | None = None
+    threads: int | None = None
+    l3_bytes: int | None = None
+    numa_nodes: int | None = None
+    pcie_lanes: int | None = None
+    governor: str | None = None
+    idle_driver: str | None = None
+    idle_states: tuple[IdleState, ...] | None = None
+
+
+class Memory(Record):
+    """Main memory."""
+
+    total_bytes: int | None = None
+    ecc: bool | None = None
+    type: str | None = None
+    modules: int | None = None
+
+
+class Disk(Record):
+    """One whole disk."""
+
+    name: str
+    model: str | None = None
+    bytes: int | None = None
+    tier: Literal["nvme", "ssd", "hdd", "external", "virtual", "raid"] | None = None
+
+
+class Network(Record):
+    """One network interface; `speed_mbps` is in Mbit/s."""
+
+    name: str
+    driver: str | None = None
+    kind: Literal["ethernet", "infiniband", "wifi", "virtual", "loopback"] | None = None
+    up: bool | None = None
+    speed_mbps: int | None = None
+    addresses: tuple[str, ...] = ()
+
+
+class PcieLink(Record):
+    """The link of a device now and at most (generation 1–6, width in lanes)."""
+
+    generation: int | None = None
+    max_generation: int | None = None
+    width: int | None = None
+    max_width: int | None = None
+
+
+class Sriov(Record):
+    """Virtual functions of one device."""
+
+    total: int | None = None
+    enabled: int | None = None
+
+
+class Accelerator(Record):
+    """One GPU or other accelerator; `kernel_driver` is what is bound to it, `None` when nothing is."""
+
+    address: str | None = None
+    vendor: Vendor
+    pci_id: str | None = None
+    name: str | None = None
+    chip: str | None = None
+    architecture: str | None = None
+    compute_capability: str | None = None
+    gfx: str | None = None
+    memory_bytes: int | None = None
+    kernel_driver: str | None = None
+    pcie: PcieLink | None = None
+    bar1_bytes: int | None = None
+    numa_node: int | None = None
+    integrated: bool = False
+    sriov: Sriov | None = None
+    ecc: bool | None = None
+    mig: bool | None = None
+
+
+class Link(Record):
+    """How accelerators `a` and `b` (positions in `Machine.accelerators`) reach each other."""
+
+    a: int
+    b: int
+    kind: str
+
+
+class Package(Record):
+    """An installed package."""
+
+    name: str
+    version: str | None = None
+
+
+class Driver(Record):
+    """The accelerator driver; `kernel_version` is of the loaded module, `library_version` of user space."""
+
+    state: DriverState = "unknown"
+    kernel_version: str | None = None
+    library_version: str | None = None
+    flavor: Flavor | None = None
+    source: Origin | None = None
+    cuda_max: str | None = None
+    packages: tuple[Package, ...] = ()
+
+
+class Toolkit(Record):
+    """One CUDA (or ROCm) toolkit on disk."""
+
+    version: str | None = None
+    path: str | None = None
+    source: str | None = None
+
+
+class Library(Record):
+    """One cuDNN or NCCL on disk."""
+
+    version: str | None = None
+    source: str | None = None
+
+
+class Environment(Record):
+    """One Python environment and the frameworks in it (distribution name → version)."""
+
+    manager: str | None = None
+    name: str | None = None
+    path: str | None = None
+    python: str | None = None
+    frameworks: Mapping[str, str] = {}
+
+
+class Machine(Record):
+    """Everything that is known about a machine."""
+
+    os: Os = Os()
+    firmware: Firmware = Firmware()
+    cpu: Cpu = Cpu()
+    memory: Memory = Memory()
+    disks: tuple[Disk, ...] = ()
+    networks: tuple[Network, ...] = ()
+    accelerators: tuple[Accelerator, ...] = ()
+    links: tuple[Link, ...] = ()
+    driver: Driver = Driver()
+    toolkits: tuple[Toolkit, ...] = ()
+    cudnn: tuple[Library, ...] = ()
+    nccl: tuple[Library, ...] = ()
+    environments: tuple[Environment, ...] = ()
+    tools: Mapping[str, str | None] = {}
+    gaps: tuple[Finding, ...] = ()
+    """What could not be known, and why."""
+
+
+def judged(machine: Machine) -> tuple[Accelerator, ...]:
+    """Return the accelerators that choices are made for: the discrete ones of the machine's one vendor.
+
+    NVIDIA goes before AMD, AMD before Habana; integrated GPUs and other vendors are never judged.
+    """
+    for vendor in ("nvidia", "amd", "habana"):
+        found = tuple(a for a in machine.accelerators if a.vendor == vendor and not a.integrated)
+        if found:
+            return found
+    return ()

@@ -1,0 +1,60 @@
+"""A plan: the ordered actions, what they came from, and the digest that was confirmed."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Literal
+
+import msgspec
+
+from steps.model.action import AnyAction, Manual
+from steps.model.base import Record
+from steps.model.profile import Profile
+
+Digest = str
+
+
+class Target(Record):
+    """What the actions change: this machine, a root below a folder, or nothing (a rehearsal on a capture)."""
+
+    root: str = "/"
+    rehearsal: bool = False
+    machine: str | None = None
+    """The capture that stands for the hardware, if one does."""
+    name: str = ""
+    """What the header calls the machine: `gpu01`."""
+    summary: str = ""
+    """`4× RTX 4090 · Ubuntu 22.04.4`."""
+    kernel: str | None = None
+    """The kernel that modules are built for."""
+
+
+class Plan(Record):
+    """What is confirmed is exactly what is run."""
+
+    version: Literal[1] = 1
+    made: float
+    """When it was made, seconds since the epoch."""
+    target: Target
+    profile: Profile
+    actions: tuple[AnyAction, ...]
+
+    @property
+    def needs_root(self) -> bool:
+        """Whether any action is root's."""
+        return any(action.by == "root" and not isinstance(action, Manual) for action in self.actions)
+
+
+def encode(plan: Plan) -> bytes:
+    """Return the plan as the bytes of `plan.json`."""
+    return msgspec.json.format(msgspec.json.encode(plan), indent=1)
+
+
+def decode(data: bytes) -> Plan:
+    """Return the plan in `data`; raises `msgspec.DecodeError` or `msgspec.ValidationError`."""
+    return msgspec.json.decode(data, type=Plan)
+
+
+def digest(plan: Plan) -> Digest:
+    """Return the SHA-256 (hexadecimal) of the plan's canonical JSON; the review shows its first eight digits."""
+    return hashlib.sha256(msgspec.json.encode(plan, order="deterministic")).hexdigest()

@@ -1,0 +1,130 @@
+"""The profile: a person's answers, as the contract's section 3 writes them in TOML.
+
+An absent table or key means *leave alone*; "none" means *not wanted* and never removes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from steps.model.base import Record
+from steps.model.finding import Patch
+
+Auto = Literal["auto", "off"]
+
+
+class DriverAnswers(Record):
+    """`branch` is a line such as "580"; `ignore` are PCI addresses of cards that are left out."""
+
+    branch: str | None = None
+    flavor: Literal["open", "proprietary"] | None = None
+    source: Literal["distro", "nvidia-repo", "ppa", "rpmfusion", "keep"] | None = None
+    server: bool | None = None
+    ignore: tuple[str, ...] | None = None
+
+
+class ToolkitAnswers(Record):
+    """Lines such as "12.8", or "none"."""
+
+    cuda: str | None = None
+    cudnn: str | None = None
+    nccl: str | None = None
+
+
+class NcclAnswers(Record):
+    """What `/etc/nccl.conf` will say."""
+
+    interface: str | None = None
+    infiniband: Auto | None = None
+    p2p: Auto | None = None
+    gdr: Auto | None = None
+    debug: Literal["WARN", "INFO"] | None = None
+    extra: Mapping[str, str] | None = None
+
+
+class EnvironmentAnswers(Record):
+    """Where the frameworks go; `python` is a line such as "3.12"."""
+
+    manager: Literal["uv", "venv", "conda", "mamba", "micromamba", "pixi"] | None = None
+    name: str | None = None
+    path: str | None = None
+    python: str | None = None
+
+
+class MonitoringAnswers(Record):
+    """Which monitors are wanted."""
+
+    dcgm_exporter: bool | None = None
+    glances: bool | None = None
+    nvitop: bool | None = None
+    persistence: bool | None = None
+
+
+class ContainerAnswers(Record):
+    """Which container tools are wanted."""
+
+    docker: bool | None = None
+    nvidia_container_toolkit: bool | None = None
+
+
+class NetworkAnswers(Record):
+    """How the network is reached; mirrors are URLs or preset names of the catalogue."""
+
+    proxy: str | None = None
+    apt_mirror: str | None = None
+    pypi_mirror: str | None = None
+    torch_index: str | None = None
+    find_links: str | None = None
+    ca_file: str | None = None
+
+
+class FirmwareAnswers(Record):
+    """BIOS items that a person has confirmed by eye."""
+
+    acknowledged: tuple[str, ...] | None = None
+
+
+class Profile(Record):
+    """All answers; `frameworks` maps a distribution name to an exact version, and `variant` to torch's variant."""
+
+    schema: int = 1
+    driver: DriverAnswers = DriverAnswers()
+    toolkit: ToolkitAnswers = ToolkitAnswers()
+    nccl: NcclAnswers = NcclAnswers()
+    environment: EnvironmentAnswers = EnvironmentAnswers()
+    frameworks: Mapping[str, str] = {}
+    monitoring: MonitoringAnswers = MonitoringAnswers()
+    containers: ContainerAnswers = ContainerAnswers()
+    network: NetworkAnswers = NetworkAnswers()
+    firmware: FirmwareAnswers = FirmwareAnswers()
+
+
+def answered(profile: Profile, patch: Patch) -> Profile:
+    """Return `profile` with `patch` taken: dotted keys set, keys patched with `None` absent.
+
+    Raises `msgspec.ValidationError` when a key or value does not belong in a profile.
+    """
+    tables: dict[str, Any] = msgspec.to_builtins(profile)
+    for key, value in patch.items():
+        table, _, name = key.partition(".")
+        entries = dict(tables.get(table) or {})
+        if value is None:
+            entries.pop(name, None)
+        else:
+            entries[name] = value
+        tables[table] = entries
+    return msgspec.convert(tables, Profile)
+
+
+def as_tables(profile: Profile) -> dict[str, Any]:
+    """Return the profile as plain tables with only what was answered, the way its TOML says it."""
+    tables: dict[str, Any] = {"schema": profile.schema}
+    for name, entries in msgspec.to_builtins(profile).items():
+        if isinstance(entries, dict):
+            said = {key: value for key, value in entries.items() if value is not None}
+            if said:
+                tables[name] = said
+    return tables

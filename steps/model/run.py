@@ -1,0 +1,90 @@
+"""A run as its journal tells it: the entries, and the state that all of them fold to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from steps.model.base import Param, Record, Words
+
+EntryKind = Literal[
+    "run-started",  # data: digest, pid, boot_id, user
+    "action-started",
+    "action-finished",  # status: "done" | "already" | "failed" | "skipped"; data: exit, error (code) and its params
+    "registered",  # undo data is on disk; the change may follow
+    "prompt",  # data: prompt id, excerpt, secret, kind
+    "answered",  # data: to (the prompt's seq); never a secret
+    "paused",
+    "continued",
+    "cancelled",
+    "undo-started",
+    "action-undone",  # status: "undone" | "kept" | "failed"
+    "undo-finished",
+    "reboot-needed",
+    "run-finished",  # status: "done" | "failed" | "cancelled" | "undone" | "reboot"; data: exit
+]
+ActionStatus = Literal["waiting", "running", "asks", "done", "already", "failed", "skipped", "undone", "kept"]
+RunStatus = Literal["starting", "running", "paused", "asks", "done", "failed", "cancelled", "reboot", "undoing", "undone", "undo-failed"]
+
+
+class Entry(Record):
+    """One line of the journal."""
+
+    seq: int
+    at: float
+    kind: EntryKind
+    action: str | None = None
+    status: str | None = None
+    data: Mapping[str, Param | bool | None] = {}
+
+
+class Prompt(Record):
+    """A question that waits for an answer; `seq` is its journal entry, which the answer must name."""
+
+    seq: int
+    action: str
+    id: str
+    """A row of `assets/data/prompts.toml`, or "unknown"."""
+    kind: Literal["line", "secret", "keys", "choice"]
+    """A line of text, a line that is never stored, single keys to a full-screen dialog, or one of the row's answers."""
+    excerpt: str = ""
+    """The program's own last lines, with control sequences removed."""
+
+
+class ActionState(Record):
+    """How far one action is; times are seconds since the epoch."""
+
+    id: str
+    status: ActionStatus = "waiting"
+    started: float | None = None
+    ended: float | None = None
+    exit: int | None = None
+    error: Words | None = None
+    """Why it failed, in one sentence."""
+
+
+class RunState(Record):
+    """The fold of all entries: all that a screen needs besides the plan and the spool."""
+
+    status: RunStatus = "starting"
+    actions: Mapping[str, ActionState] = {}
+    prompt: Prompt | None = None
+    started: float | None = None
+    ended: float | None = None
+    exit: int | None = None
+    last_seq: int = 0
+    owner: str | None = None
+
+
+class RunSummary(Record):
+    """One line of `bringup runs`; times are seconds since the epoch, `alive` says whether a runner holds it."""
+
+    id: str
+    folder: str
+    owner: str | None = None
+    started: float | None = None
+    ended: float | None = None
+    status: RunStatus = "starting"
+    exit: int | None = None
+    alive: bool = False
+

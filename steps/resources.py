@@ -1,0 +1,35 @@
+"""Where the assets are, and how this program is started again; the only file that knows."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+_HERE = Path(__file__).resolve().parent
+_ASSETS = _HERE / "_assets" if (_HERE / "_assets").is_dir() else _HERE.parent / "assets"
+
+
+def read_text(*parts: str) -> str:
+    """Return the asset at `parts`; raises `FileNotFoundError` when there is none."""
+    return _ASSETS.joinpath(*parts).read_text(encoding="utf-8")
+
+
+def path_of(*parts: str) -> str:
+    """Return the absolute path of an asset, for programs that are handed it."""
+    return str(_ASSETS.joinpath(*parts))
+
+
+def names(*parts: str) -> tuple[str, ...]:
+    """Return the sorted names in an asset folder; empty when there is no such folder."""
+    folder = _ASSETS.joinpath(*parts)
+    return tuple(sorted(entry.name for entry in folder.iterdir())) if folder.is_dir() else ()
+
+
+def self_command() -> tuple[str, ...]:
+    """Return the argv that starts `bringup` again, isolated from the caller's PYTHONPATH and folder."""
+    return (sys.executable, "-I", "-m", "tui")
+
+
+def runner_command() -> tuple[str, ...]:
+    """Return the argv that starts the runner; its arguments follow."""
+    return (sys.executable, "-I", "-m", "steps.engine.runner")

@@ -1,0 +1,78 @@
+"""From keys to words, for one language."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Literal
+
+from steps import resources
+from steps.model.base import Param, Phrase, Words
+from steps.model.finding import Finding
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Language = Literal["en", "zh_CN"]
+
+
+@cache
+def _area(language: Language, area: str) -> Mapping[str, Any]:
+    """Return the words of one file; the first part of a key names the file."""
+    return tomllib.loads(resources.read_text("i18n", language, f"{area}.toml"))
+
+
+def lookup(language: Language, key: str) -> str | None:
+    """Return the words at `key` with their braces unfilled, or `None` when there are none."""
+    area, *rest = key.split(".")
+    try:
+        found: Any = _area(language, area)
+    except FileNotFoundError:
+        return None
+    for part in rest:
+        if not isinstance(found, Mapping) or part not in found:
+            return None
+        found = found[part]
+    return found if isinstance(found, str) else None
+
+
+def say(language: Language, words: Words, /, **params: Param) -> str:
+    """Return `words` in `language`; text that is never translated comes back as it is.
+
+    A key without words comes back as the key itself, so that a gap is seen and nothing crashes; a test looks for gaps.
+    """
+    if isinstance(words, str):
+        return words
+    template = lookup(language, words.key)
+    if template is None and language != "en":
+        template = lookup("en", words.key)
+    if template is None:
+        return words.key
+    try:
+        return template.format_map({**words.params, **params})
+    except (KeyError, IndexError, ValueError):
+        return template
+
+
+FindingPart = Literal["tag", "sentence", "why", "remedy"]
+
+
+def say_finding(language: Language, finding: Finding, part: FindingPart) -> str:
+    """Return one of a finding's texts, or "" when it has none.
+
+    They stand in the file of the finding's step (`driver.finding.<code>.tag`), general ones in `general.toml`.
+    """
+    for area in (finding.step, "general"):
+        key = f"{area}.finding.{finding.code}.{part}"
+        if lookup(language, key) is not None or lookup("en", key) is not None:
+            return say(language, Phrase(key=key, params={"subject": finding.subject, **finding.params}))
+    return finding.code if part in ("tag", "sentence") else ""
+
+
+def say_error(language: Language, code: str, params: Mapping[str, Param]) -> str:
+    """Return the sentence of an error and, after it, its remedy."""
+    parts = (say(language, Phrase(key=f"error.{code}.{part}", params=params)) for part in ("sentence", "remedy") if lookup("en", f"error.{code}.{part}"))
+    return " ".join(parts) or code

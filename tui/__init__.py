@@ -1,0 +1,1 @@
+"""What is seen: the Textual application and the command."""
