@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -12,6 +13,28 @@ from steps.model.base import Record
 from steps.model.profile import Profile
 
 Digest = str
+
+
+class Installer(Record):
+    """How Python packages are fetched here: what the person's environment and pip's configuration say.
+
+    Never holds a secret: an index URL with a password is refused before it gets here.
+    """
+
+    uv: str | None = None
+    """Path of `uv`; `None` when it has to be fetched first."""
+    pythons: Mapping[str, str] = {}
+    """Installed interpreters by line: "3.12" → its path."""
+    index_url: str | None = None
+    extra_index_urls: tuple[str, ...] = ()
+    find_links: tuple[str, ...] = ()
+    proxy: str | None = None
+    certificates: str | None = None
+    home: str = "/root"
+    """The home folder of the person the environments belong to."""
+    user: str | None = None
+    environments: str = "/opt/bringup/envs"
+    """Where environments go unless the profile says otherwise."""
 
 
 class Target(Record):
@@ -27,6 +50,7 @@ class Target(Record):
     """`4× RTX 4090 · Ubuntu 22.04.4`."""
     kernel: str | None = None
     """The kernel that modules are built for."""
+    installer: Installer = Installer()
 
 
 class Plan(Record):
