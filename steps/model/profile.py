@@ -71,11 +71,11 @@ class ContainerAnswers(Record):
 
 
 class NetworkAnswers(Record):
-    """How the network is reached; mirrors are URLs or preset names of the catalogue."""
+    """How the network is reached; `apt`, `pypi` and `torch_index` are mirrors: URLs or preset names of the catalogue."""
 
     proxy: str | None = None
-    apt_mirror: str | None = None
-    pypi_mirror: str | None = None
+    apt: str | None = None
+    pypi: str | None = None
     torch_index: str | None = None
     find_links: str | None = None
     ca_file: str | None = None

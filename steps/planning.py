@@ -1,0 +1,65 @@
+"""From answers to a plan: every step's actions in order, and the proof at the end."""
+
+from __future__ import annotations
+
+from steps import resources
+from steps.model.action import AnyAction, Manual, Run
+from steps.model.base import phrase
+from steps.model.finding import Finding
+from steps.model.machine import Machine
+from steps.model.plan import Plan, Target
+from steps.model.profile import Profile
+from steps.registry import SETUP, steps_of
+
+PROOF = "verify"
+"""The id of the plan's last action."""
+
+
+def findings(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
+    """Return what every step finds for these answers, in the order of the steps, each finding once."""
+    seen: dict[Finding, None] = {}
+    for step in steps_of(SETUP, machine):
+        for finding in step.check(machine, answers):
+            seen.setdefault(finding)
+    return tuple(seen)
+
+
+def make_plan(machine: Machine, answers: Profile, target: Target, made: float) -> Plan:
+    """Return the plan that makes the answers true on the target; without anything to do it has no actions.
+
+    `made` is the time of making, in seconds since the epoch.
+    """
+    actions = tuple(action for step in steps_of(SETUP, machine) for action in step.actions(machine, answers, target))
+    if any(not isinstance(action, Manual) for action in actions):
+        actions += (_proof(actions, target),)
+    return Plan(made=made, target=target, profile=answers, actions=actions)
+
+
+def _proof(actions: tuple[AnyAction, ...], target: Target) -> Run:
+    """Return the last action: `bringup verify`, which reads the run's own profile from `BRINGUP_RUN`."""
+    argv = (*resources.self_command(), "verify", "--json")
+    if target.machine:
+        argv += ("--machine", target.machine)
+    if target.root != "/":
+        argv += ("--root", target.root)
+    return Run(
+        id=PROOF,
+        title=phrase("verify.action.proof"),
+        why=phrase("verify.action.why"),
+        lane="proof",
+        by="user" if target.root == "/" else "root",
+        needs=tuple(action.id for action in actions),
+        argv=argv,
+        outside=True,
+        seconds=60.0,
+    )
+
+
+def without_root(plan: Plan) -> Plan:
+    """Return the part of the plan that a person without root can run: their own actions whose needs are theirs too."""
+    kept: dict[str, AnyAction] = {}
+    for action in plan.actions:
+        if action.by == "user" and action.id != PROOF and all(need in kept for need in action.needs):
+            kept[action.id] = action
+    actions = tuple(kept.values())
+    return Plan(made=plan.made, target=plan.target, profile=plan.profile, actions=(*actions, _proof(actions, plan.target)) if actions else ())
