@@ -17,11 +17,8 @@ PROOF = "verify"
 
 def findings(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
     """Return what every step finds for these answers, in the order of the steps, each finding once."""
-    seen: dict[Finding, None] = {}
-    for step in steps_of(SETUP, machine):
-        for finding in step.check(machine, answers):
-            seen.setdefault(finding)
-    return tuple(seen)
+    found = (finding for step in steps_of(SETUP, machine) for finding in step.check(machine, answers))
+    return tuple({(one.code, one.step, one.subject): one for one in found}.values())
 
 
 def make_plan(machine: Machine, answers: Profile, target: Target, made: float) -> Plan:

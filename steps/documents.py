@@ -1,0 +1,149 @@
+"""The JSON documents of the contract, from values; unknown is `null`, words are in one language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+import msgspec
+
+from steps.managers.shown import shown
+from steps.model.action import AnyAction, Command, Reboot, RemovePath, Run, Service, Write
+from steps.model.base import Phrase, phrase
+from steps.model.finding import Finding, Patch
+from steps.model.machine import Machine
+from steps.model.plan import Plan
+from steps.model.run import RunState, RunSummary
+from steps.model.verdict import Rung, as_document
+from steps.text import Language, say, say_finding
+
+Document = dict[str, Any]
+
+
+def document(verb: str, body: Mapping[str, Any]) -> Document:
+    """Return the document of a verb with its schema and version first."""
+    return {"schema": f"bringup/{verb}", "version": 1, **body}
+
+
+def encode(shape: Any) -> str:
+    """Return a document as indented JSON text."""
+    return msgspec.json.format(msgspec.json.encode(shape), indent=1).decode()
+
+
+def iso(seconds: float | None) -> str | None:
+    """Return a time as ISO 8601 in UTC, to the second."""
+    return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def finding(found: Finding, language: Language) -> Document:
+    """Return one finding in words."""
+    return {
+        "code": found.code,
+        "step": found.step,
+        "severity": found.severity,
+        "subject": found.subject,
+        "message": say_finding(language, found, "sentence"),
+        "because": [say(language, fact) for fact in found.because],
+        "remedy": say_finding(language, found, "remedy"),
+        "fix": nested(found.fix) if found.fix else None,
+        "source": found.source,
+    }
+
+
+def nested(patch: Patch) -> Document:
+    """Return a patch of dotted keys as the tables of a profile."""
+    tables: Document = {}
+    for key, value in patch.items():
+        table, _, name = key.partition(".")
+        if name:
+            tables.setdefault(table, {})[name] = value
+        else:
+            tables[table] = value
+    return tables
+
+
+def machine(facts: Machine, language: Language) -> Document:
+    """Return the `detect` document."""
+    body = msgspec.to_builtins(facts)
+    body["gaps"] = [finding(gap, language) for gap in facts.gaps]
+    return document("detect", body)
+
+
+def findings(found: Iterable[Finding], language: Language) -> Document:
+    """Return the `check` document."""
+    return document("check", {"findings": [finding(one, language) for one in found]})
+
+
+def action(one: AnyAction, language: Language) -> Document:
+    """Return one action of a plan."""
+    return {
+        "id": one.id,
+        "title": say(language, one.title),
+        "why": say(language, one.why),
+        "lane": one.lane,
+        "as": one.by,
+        "run": list(shown(one)) or None,
+        "writes": [one.path] if isinstance(one, Write) else [],
+        "needs": list(one.needs),
+        "download_bytes": one.download_bytes,
+        "seconds": one.seconds,
+        "reboot": isinstance(one, Reboot),
+        "undo": undo(one, language),
+    }
+
+
+def undo(one: AnyAction, language: Language) -> str:
+    """Return in one line how an action is taken back."""
+    match one:
+        case Run(undo=steps) if steps:
+            return "; ".join(step.path if isinstance(step, RemovePath) else " ".join(step.argv) for step in steps if isinstance(step, RemovePath | Command))
+        case Run():
+            return say(language, _word("nothing"))
+        case Write():
+            return say(language, _word("file"), path=one.path)
+        case Service():
+            return say(language, _word("service"), unit=one.unit)
+        case Reboot():
+            return say(language, _word("nothing"))
+        case _:
+            return say(language, _word(type(one).__name__.lower()))
+
+
+def _word(name: str) -> Phrase:
+    """Return the phrase for one way of taking back."""
+    return phrase(f"cli.undo.{name}")
+
+
+def plan(planned: Plan, found: Iterable[Finding], language: Language) -> Document:
+    """Return the `plan` document."""
+    return document(
+        "plan",
+        {"actions": [action(one, language) for one in planned.actions], "findings": [finding(one, language) for one in found]},
+    )
+
+
+def summary(run: RunSummary) -> Document:
+    """Return one line of the `runs` document."""
+    return {"id": run.id, "owner": run.owner, "started": iso(run.started), "ended": iso(run.ended), "state": run.status, "exit": run.exit}
+
+
+def run(run_id: str, state: RunState, found: Iterable[Finding], language: Language, verb: str) -> Document:
+    """Return the document of `apply`, `attach`, `resume` and `undo`."""
+    actions = [
+        {
+            "id": one.id,
+            "state": one.status,
+            "seconds": None if one.started is None or one.ended is None else round(one.ended - one.started, 3),
+            "error": None if one.error is None else say(language, one.error),
+        }
+        for one in state.actions.values()
+    ]
+    body = {"run": run_id, "state": state.status, "exit": state.exit, "actions": actions, "findings": [finding(one, language) for one in found]}
+    return document(verb, body)
+
+
+def verdict(rungs: Iterable[Rung], found: Iterable[Finding], language: Language) -> Document:
+    """Return the `verify` document; `detail` and `phrases` are beyond the contract and feed the proof screen."""
+    shown_rungs = [as_document(one, say(language, one.because), say(language, one.detail)) for one in rungs]
+    return document("verify", {"rungs": shown_rungs, "findings": [finding(one, language) for one in found]})

@@ -1,0 +1,159 @@
+"""The wizard as numbered lines: the same steps and words, no cursor, one fact a line, the verdict as a word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from steps.model.base import Words, phrase
+from steps.model.choice import Choice, Option
+from steps.model.finding import Finding
+from steps.model.machine import Machine
+from steps.model.plan import Plan
+from steps.model.profile import Profile, answered
+from steps.model.step import Step
+from steps.registry import SETUP, steps_of
+from steps.text import Language, say, say_finding
+
+Ask = Callable[[str], str | None]
+"""Shows a prompt and returns the line typed, or `None` at the end of input."""
+Write = Callable[[str], None]
+BACK, QUIT, HELP = "b", "q", "?"
+
+
+class Quit(Exception):
+    """The person left; nothing was changed."""
+
+
+class PlainWizard:
+    """Walks the setup flow as line prompts and returns the answers."""
+
+    def __init__(self, machine: Machine, answers: Profile, language: Language, ask: Ask, write: Write) -> None:
+        self._machine = machine
+        self._answers = answers
+        self._language = language
+        self._ask = ask
+        self._write = write
+
+    def walk(self) -> Profile:
+        """Return the answers after all steps; raises `Quit`."""
+        steps = steps_of(SETUP, self._machine)
+        position = 0
+        while position < len(steps):
+            position = max(0, position + self._step(steps[position], position + 1, len(steps) + 1))
+        return self._answers
+
+    def confirm(self, plan: Plan, found: tuple[Finding, ...]) -> bool:
+        """Show the plan and ask once; `False` when the person does not want it."""
+        self._write(self._say(phrase("cli.plain.review")))
+        for number, action in enumerate(plan.actions, start=1):
+            self._write(f"  {number:>2}  {self._say(action.title)}")
+        for finding in found:
+            if finding.severity in ("error", "warning"):
+                self._write(f"  {self._say(phrase(f'cli.severity.{finding.severity}'))}: {say_finding(self._language, finding, 'sentence')}")
+        return self._line(self._say(phrase("cli.plain.start"))).lower() in ("y", "yes")
+
+    def _step(self, step: Step, number: int, total: int) -> int:
+        """Run one step; return how far to move: 1, or -1 for back."""
+        title = self._say(phrase(f"{step.KEY}.title"))
+        self._write("")
+        self._write(self._say(phrase("cli.plain.step", number=number, total=total, title=title)))
+        self._write(self._say(step.intro(self._machine, self._answers)))
+        keys = [choice.key for choice in step.choices(self._machine, self._answers)]
+        for key in keys:
+            choice = next((one for one in step.choices(self._machine, self._answers) if one.key == key), None)
+            if choice is None:
+                continue
+            self._show(choice)
+            if choice.kind != "facts" and not self._answer(choice):
+                return -1
+        if all(choice.kind == "facts" for choice in step.choices(self._machine, self._answers)):
+            return -1 if self._line(self._say(phrase("cli.plain.go-on"))) == BACK else 1
+        return 1
+
+    def _show(self, choice: Choice) -> None:
+        """Write the group's heading and one line an option."""
+        if choice.title:
+            self._write(self._say(choice.title))
+        for number, option in enumerate(choice.options, start=1):
+            name = " ".join(filter(None, (self._say(option.label), self._say(option.detail))))
+            self._write(f"  {number:>2}  {name:<28}{self._verdict(option)}")
+
+    def _verdict(self, option: Option) -> str:
+        """Return the option's word, and for one that cannot work the first reason."""
+        word = self._say(option.tag) or self._say(phrase(f"cli.mark.{option.mark}"))
+        if option.mark == "bad" and option.findings:
+            return f"{self._say(phrase('cli.mark.bad'))}: {say_finding(self._language, option.findings[0], 'sentence')}"
+        return word
+
+    def _answer(self, choice: Choice) -> bool:
+        """Ask until the line can be taken; `False` means back."""
+        while True:
+            default = choice.text if choice.kind == "text" else ",".join(self._numbers(choice))
+            line = self._line(self._say(phrase("cli.plain.choose", default=default or "-")))
+            if line == BACK:
+                return False
+            if line == HELP:
+                self._write(self._say(phrase("cli.plain.help")))
+            elif line.startswith("w "):
+                self._why(choice, line[2:])
+            elif not line or self._take(choice, line):
+                return True
+
+    def _numbers(self, choice: Choice) -> Iterator[str]:
+        """Yield the numbers of what is taken."""
+        for number, option in enumerate(choice.options, start=1):
+            if option.value in choice.taken:
+                yield str(number)
+
+    def _take(self, choice: Choice, line: str) -> bool:
+        """Take the option of that number (for `many`: toggle each), or the typed text; `False` when it cannot be taken."""
+        if choice.kind == "text":
+            self._answers = answered(self._answers, {choice.key: line})
+            return True
+        picked = [self._option(choice, part) for part in line.split(",")]
+        for option in picked:
+            if option is None or not option.takeable:
+                self._write(self._say(phrase("cli.plain.not-taken", line=line)))
+                if option is not None:
+                    self._explain(option)
+                return False
+        for option in picked:
+            if option is not None:
+                self._answers = answered(self._answers, option.patch)
+        return True
+
+    def _option(self, choice: Choice, number: str) -> Option | None:
+        """Return the option of that number, or `None` when there is none."""
+        text = number.strip()
+        return choice.options[int(text) - 1] if text.isdecimal() and 0 < int(text) <= len(choice.options) else None
+
+    def _why(self, choice: Choice, number: str) -> None:
+        """Explain one option."""
+        option = self._option(choice, number)
+        if option is None:
+            self._write(self._say(phrase("cli.plain.not-taken", line=number)))
+        else:
+            self._explain(option)
+
+    def _explain(self, option: Option) -> None:
+        """Write everything that is known about an option."""
+        for sentence in option.sentences:
+            self._write(f"      {self._say(sentence)}")
+        for finding in option.findings:
+            self._write(f"      {say_finding(self._language, finding, 'sentence')}")
+            for fact in finding.because:
+                self._write(f"        {self._say(fact)}")
+            if finding.source:
+                self._write(f"        {self._say(phrase('cli.source'))} {finding.source}")
+        for note in option.notes:
+            self._write(f"      {self._say(phrase(f'ui.note.{note.label}'))} {self._say(note.text)}")
+
+    def _line(self, prompt: str) -> str:
+        """Return a stripped line; raises `Quit` on q or at the end of input."""
+        line = self._ask(prompt)
+        if line is None or line.strip() == QUIT:
+            raise Quit
+        return line.strip()
+
+    def _say(self, words: Words) -> str:
+        return say(self._language, words)
