@@ -39,7 +39,7 @@ class Option(Record):
     findings: tuple[Finding, ...] = ()
     notes: tuple[Note, ...] = ()
     patch: Patch = {}
-    """What taking it changes in the answers."""
+    """What taking it changes in the answers; in a `many` choice, what toggling it changes from how it stands now."""
     recommended: bool = False
 
     @property
