@@ -1,0 +1,101 @@
+"""This machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+
+from steps.host.base import Result
+from steps.host.files import FileTree, decoded
+
+MOST_OUTPUT = 16 << 20
+"""A probe that prints more is stopped: its output is no fact but a flood."""
+
+
+class LocalHost(FileTree):
+    """The machine this program runs on; see `WritableHost` for what each method returns."""
+
+    rehearsal = False
+
+    def __init__(self) -> None:
+        super().__init__("/")
+        self.name = os.uname().nodename
+
+    def run(self, argv: tuple[str, ...], *, timeout: float = 10.0) -> Result:
+        """Return what the probe prints."""
+        return run_bounded(argv, timeout)
+
+    def command(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+        """Return `argv` itself."""
+        return argv
+
+
+def probe_environment() -> Mapping[str, str]:
+    """Return the caller's environment, made English and able to find what lies in sbin."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("LC_") and key not in ("LANG", "LANGUAGE")}
+    paths = [*kept.get("PATH", "").split(":"), "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
+    return {**kept, "LC_ALL": "C", "PATH": ":".join(dict.fromkeys(path for path in paths if path))}
+
+
+def run_bounded(argv: tuple[str, ...], timeout: float) -> Result:
+    """Run a probe in a process group of its own, with no input, for at most `timeout` seconds and `MOST_OUTPUT` bytes."""
+    try:
+        child = subprocess.Popen(  # noqa: S603 - argv is a tuple of ours, never a shell line
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=probe_environment(), start_new_session=True
+        )
+    except (FileNotFoundError, NotADirectoryError):
+        return Result(status=127)
+    except (OSError, ValueError) as error:
+        return Result(stderr=str(error), status=126)
+    try:
+        whole, out, err = _drain(child, time.monotonic() + timeout)
+        if whole:
+            try:
+                child.wait(timeout=max(0.1, timeout))
+            except subprocess.TimeoutExpired:
+                whole = False
+        if not whole:
+            _kill(child)
+    finally:
+        for stream in (child.stdout, child.stderr):
+            if stream is not None:
+                stream.close()
+    return Result(stdout=decoded(out), stderr=decoded(err), status=child.returncode if whole else None)
+
+
+def _drain(child: subprocess.Popen[bytes], deadline: float) -> tuple[bool, bytes, bytes]:
+    """Return whether both streams ended in time and within bounds, and what came of them."""
+    streams: dict[int, list[bytes]] = {}
+    size = 0
+    with selectors.DefaultSelector() as waiting:
+        for stream in (child.stdout, child.stderr):
+            if stream is not None:
+                streams[stream.fileno()] = []
+                waiting.register(stream.fileno(), selectors.EVENT_READ)
+        while waiting.get_map() and size <= MOST_OUTPUT:
+            left = deadline - time.monotonic()
+            ready = waiting.select(left) if left > 0 else []
+            if not ready:
+                break
+            for key, _ in ready:
+                block = os.read(key.fd, 65536)
+                if not block:
+                    waiting.unregister(key.fd)
+                size += len(block)
+                streams[key.fd].append(block)
+        whole = not waiting.get_map()
+    out, err = (b"".join(blocks) for blocks in streams.values())
+    return whole, out, err
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    """End the whole group; a child that even this does not end (a wedged device) is left behind, not waited for."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(timeout=1)
