@@ -1,0 +1,74 @@
+"""What every screen stands on: the language, the palette, the marks, the header's machine, and the real terminal."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import App
+from textual.theme import BUILTIN_THEMES, Theme
+
+from steps.model.base import Words, phrase
+from steps.text import Language, say
+from tui.theme import COLOURS, Marks, PaletteName, ground_colour
+
+
+def _theme(name: PaletteName) -> Theme:
+    """Return the Textual theme of a palette: only what Textual's own style sheets need; our rows carry their styles."""
+    colours = COLOURS[name]
+    if colours.page is None:
+        ansi = BUILTIN_THEMES["ansi-dark"]
+        return Theme(name=f"bringup-{name}", primary=ansi.primary, ansi=True, dark=True, variables={**ansi.variables, "page": "ansi_default"})
+    return Theme(
+        name=f"bringup-{name}", primary=colours.primary or "", accent=colours.accent, foreground=colours.text, background=colours.page,
+        surface=colours.page, panel=colours.bar, success=colours.good, warning=colours.catch, error=colours.bad, dark=name == "dark",
+        variables={"page": ground_colour(name)},
+    )  # fmt: skip
+
+
+class Shell(App[int]):
+    """The application without the wizard: enough for one screen, such as a run that is attached to."""
+
+    CSS_PATH = None
+    CSS = "Screen { background: $page; overflow: hidden; layers: base; }"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar = []
+
+    def __init__(self, *, language: Language = "en", palette: PaletteName = "dark", marks: Marks = "unicode", low_bandwidth: bool = False) -> None:
+        super().__init__()
+        self.animation_level = "none"
+        self.language: Language = language
+        self.palette: PaletteName = palette
+        self.marks: Marks = marks
+        self.low_bandwidth = low_bandwidth
+        self.can_show_han = True
+        """Whether this terminal has Chinese letters; a bare Linux console does not."""
+        for name in ("dark", "light", "ansi", "mono"):
+            self.register_theme(_theme(name))
+        self.theme = f"bringup-{palette}"
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Return the value of our own style variable before a theme is known."""
+        return {"page": ground_colour(getattr(self, "palette", "dark"))}
+
+    def say(self, words: Words, /, **params: str | int | float) -> str:
+        """Return `words` in the language of the screen."""
+        return say(self.language, words, **params)
+
+    def use_palette(self, palette: PaletteName) -> None:
+        """Change the colours at once."""
+        self.palette = palette
+        self.theme = f"bringup-{palette}"
+
+    @property
+    def machine_line(self) -> str:
+        """What the header says about the machine."""
+        return ""
+
+    @property
+    def notice(self) -> str:
+        """What the header says before the state of a screen: REHEARSAL, another root, a slow link; "" for nothing."""
+        return self.say(phrase("ui.low-bandwidth")) if self.low_bandwidth else ""
+
+    def leave(self) -> None:
+        """End the program; a run goes on."""
+        self.exit(0)

@@ -1,0 +1,89 @@
+"""The colours and marks: what each ink and ground looks like in the dark, light, terminal and plain palettes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Literal, NamedTuple
+
+from rich.style import Style
+
+PaletteName = Literal["dark", "light", "ansi", "mono"]
+"""`ansi` keeps the terminal's own colours; `mono` uses bold and reverse only."""
+
+MARKS: Mapping[str, str] = {"good": "✓", "catch": "!", "bad": "✗", "info": "·", "unknown": "?", "running": "▸"}
+ASCII_OF: Mapping[str, str] = {
+    "✓": "+", "✗": "x", "·": "-", "▸": ">", "›": ">", "‹": "<", "•": "*", "│": "|", "─": "-", "├": "+", "└": "`", "┌": "+", "→": ">", "←": "<",
+    "×": "x", "…": "~", "–": "-", "—": "-", "↑": "^", "↓": "v", "█": "#", "░": ".", "“": '"', "”": '"', "‘": "'", "’": "'", "µ": "u", "≥": ">", "≤": "<",
+}  # fmt: skip
+AMBIGUOUS = frozenset("│·—–…×→•─├└┌█←↑↓≥≤“”‘’")
+"""East-Asian ambiguous: two cells wide in some terminals, which the width probe finds out."""
+_TO_ASCII = str.maketrans(dict(ASCII_OF))
+_TO_NARROW = str.maketrans({mark: ASCII_OF[mark] for mark in AMBIGUOUS})
+
+Marks = Literal["unicode", "narrow", "ascii"]
+"""All marks · those that are one cell wide everywhere · ASCII only."""
+
+
+def spelled(text: str, marks: Marks) -> str:
+    """Return `text` in the signs that this terminal can show: one cell for one cell, so that nothing moves."""
+    if marks == "unicode" or text.isascii():
+        return text
+    return text.translate(_TO_ASCII if marks == "ascii" else _TO_NARROW)
+
+
+class Colours(NamedTuple):
+    """One palette's colours; `None` leaves the terminal's own."""
+
+    text: str | None
+    mute: str | None
+    primary: str | None
+    accent: str | None
+    good: str | None
+    catch: str | None
+    bad: str | None
+    rule: str | None
+    page: str | None
+    bar: str | None
+    cursor: str | None
+
+
+COLOURS: Mapping[PaletteName, Colours] = {
+    "dark": Colours(
+        "#E6EAEE", "#A3AEBA", "#66CCFF", "#D2B0FF", "#7AD694", "#F3C558", "#FF9088", "#5A6875", "#10151B", "#212B36", "#123D57"
+    ),
+    "light": Colours(
+        "#1A1F24", "#525C66", "#00558A", "#64309F", "#17622F", "#744C00", "#A11B15", "#8A949C", "#FBFBF8", "#E1E6E8", "#CDE5F5"
+    ),
+    "ansi": Colours(None, None, None, None, "green", "yellow", "red", None, None, None, None),
+    "mono": Colours(None, None, None, None, None, None, None, None, None, None, None),
+}
+
+_BOLD_INKS = frozenset({"strong", "key", "accent-strong", "good-strong", "catch-strong", "bad-strong", "info-strong", "unknown-strong", "running-strong"})
+_COLOUR_OF: Mapping[str, str] = {
+    "text": "text", "strong": "text", "mute": "mute", "primary": "primary", "key": "primary", "accent": "accent", "accent-strong": "accent",
+    "good": "good", "catch": "catch", "bad": "bad", "info": "mute", "unknown": "mute", "running": "primary", "rule": "rule",
+}  # fmt: skip
+"""Inks by the colour they take; `<ink>-strong` is the same colour in bold, `mark` inks touch the mark cell alone in the terminal's palette."""
+
+
+@cache
+def style(palette: PaletteName, ink: str, ground: str = "page") -> Style:
+    """Return the Rich style of `ink` on `ground` ("page", "bar" for header and footer, "cursor" for the row under the cursor)."""
+    colours = COLOURS[palette]
+    base = ink.removesuffix("-strong")
+    bold = ink in _BOLD_INKS
+    if palette in ("ansi", "mono"):
+        # No palette colour is readable on every background: text keeps the terminal's own pair, and only a bare mark is coloured.
+        mark = ink in ("good", "catch", "bad") and ground == "page"
+        colour: str | None = getattr(colours, ink) if mark else None
+        return Style(color=colour, bold=bold or ground == "cursor" or None, reverse=True if ground in ("bar", "cursor") else None)
+    colour = getattr(colours, _COLOUR_OF.get(base, "text"))
+    back = {"page": colours.page, "bar": colours.bar, "cursor": colours.cursor}.get(ground, colours.page)
+    strong = bold or (ground == "cursor" and base in ("text", "mute"))
+    return Style(color=colour, bgcolor=back, bold=strong or None)
+
+
+def ground_colour(palette: PaletteName) -> str:
+    """Return the background of a screen as Textual's style sheet wants it."""
+    return COLOURS[palette].page or "ansi_default"
