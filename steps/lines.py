@@ -1,0 +1,169 @@
+"""Facts, findings and plans as readable lines for a terminal without a screen."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from steps.catalog.tables import Table
+from steps.compat.solve import Recommendation
+from steps.managers.shown import shown
+from steps.model.action import AnyAction
+from steps.model.base import Param, phrase
+from steps.model.finding import Finding
+from steps.model.machine import Accelerator, Machine
+from steps.model.plan import Plan, digest
+from steps.model.profile import as_tables
+from steps.model.run import RunSummary
+from steps.model.verdict import Rung
+from steps.text import Language, say, say_finding
+
+Lines = Iterable[str]
+_GIB = 1 << 30
+
+
+def facts(machine: Machine, language: Language) -> Iterator[str]:
+    """Yield what was detected, one fact a line."""
+    unknown = say(language, phrase("cli.unknown"))
+
+    def row(key: str, *parts: object) -> str:
+        text = " · ".join(str(part) for part in parts if part not in (None, "")) or unknown
+        return f"{say(language, phrase(f'cli.fact.{key}')):<12}{text}"
+
+    os, firmware, cpu, memory, driver = machine.os, machine.firmware, machine.cpu, machine.memory, machine.driver
+    yield row("os", os.name, os.kernel, os.arch)
+    yield row("board", firmware.vendor, firmware.board or firmware.product, firmware.bios_version)
+    yield row("secure-boot", firmware.secure_boot)
+    yield row("cpu", cpu.model, cpu.cores and say(language, phrase("cli.cores", cores=cpu.cores, threads=cpu.threads or cpu.cores)))
+    yield row("memory", memory.total_bytes and gib(memory.total_bytes), memory.type, memory.ecc and "ECC")
+    for disk in machine.disks:
+        yield row("disk", disk.name, disk.model, disk.bytes and gib(disk.bytes), disk.tier)
+    for network in machine.networks:
+        if network.kind not in ("loopback", "virtual"):
+            yield row("network", network.name, network.kind, network.speed_mbps and f"{network.speed_mbps} Mbit/s", network.up and "up")
+    for accelerator in machine.accelerators:
+        yield row("gpu", *_accelerator(accelerator))
+    if not machine.accelerators:
+        yield row("gpu", say(language, phrase("cli.no-gpu")))
+    yield row("driver", driver.state, driver.kernel_version, driver.flavor, driver.source)
+    for toolkit in machine.toolkits:
+        yield row("cuda", toolkit.version, toolkit.path)
+    for environment in machine.environments:
+        yield row("python-env", environment.path, environment.python, *(f"{name} {version}" for name, version in environment.frameworks.items()))
+    for gap in machine.gaps:
+        yield f"{say(language, phrase('cli.mark.unknown')):<12}{say_finding(language, gap, 'sentence')}"
+
+
+def _accelerator(one: Accelerator) -> Iterator[object]:
+    """Yield what is known about an accelerator."""
+    yield from (one.address, one.name, one.pci_id, one.architecture, one.compute_capability)
+    yield one.memory_bytes and gib(one.memory_bytes)
+    yield one.kernel_driver
+
+
+def gib(size: int) -> str:
+    """Return a size in bytes as GB with the precision that helps a reader."""
+    return f"{size / _GIB:.0f} GB" if size >= 10 * _GIB else f"{size / _GIB:.1f} GB"
+
+
+def findings(found: Iterable[Finding], language: Language) -> Iterator[str]:
+    """Yield each finding with its reasons; `ok` ones last and short."""
+    ordered = sorted(found, key=lambda one: ("error", "warning", "info", "ok").index(one.severity))
+    if not ordered:
+        yield say(language, phrase("cli.nothing-found"))
+    for one in ordered:
+        word = say(language, phrase(f"cli.severity.{one.severity}"))
+        yield f"{word:<9}{one.code:<28}{say_finding(language, one, 'sentence')}"
+        if one.severity in ("error", "warning"):
+            for fact in one.because:
+                yield f"{'':<9}{say(language, phrase('cli.because'))} {say(language, fact)}"
+            if remedy := say_finding(language, one, "remedy"):
+                yield f"{'':<9}{remedy}"
+            if one.source:
+                yield f"{'':<9}{say(language, phrase('cli.source'))} {one.source}"
+
+
+def advice(found: Recommendation, language: Language) -> Iterator[str]:
+    """Yield the recommended profile, or the conflict and the nearest wish that can be met."""
+    if found.choices is None:
+        yield say(language, phrase("cli.conflict"))
+        yield from (f"  {say(language, fact)}" for fact in found.conflict)
+        if found.nearest is not None:
+            yield say(language, phrase("cli.nearest"))
+    chosen = found.choices or found.nearest
+    if chosen is not None:
+        for table, entries in as_tables(chosen).items():
+            if isinstance(entries, dict):
+                yield from (f"  {table}.{key} = {value}" for key, value in entries.items())
+    yield from findings((one for one in found.findings if one.severity != "ok"), language)
+
+
+def plan(made: Plan, found: Iterable[Finding], language: Language) -> Iterator[str]:
+    """Yield the numbered actions with their commands and sizes."""
+    if not made.actions:
+        yield say(language, phrase("cli.nothing-to-do"))
+    for number, action in enumerate(made.actions, start=1):
+        yield f"{number:>3}  {say(language, action.title)}"
+        command = shown(action)
+        if command:
+            yield f"       {'#' if action.by == 'root' else '$'} {shlex.join(command)}"
+    if made.actions:
+        yield say(language, phrase("cli.plan-end", digest=digest(made)[:8], **_totals(made.actions)))
+    yield from findings((one for one in found if one.severity in ("error", "warning")), language)
+
+
+def _totals(actions: Iterable[AnyAction]) -> dict[str, Param]:
+    """Return what the actions cost together: gigabytes to fetch and minutes."""
+    listed = tuple(actions)
+    return {
+        "gigabytes": f"{sum(one.download_bytes or 0 for one in listed) / 1e9:.1f}",
+        "minutes": max(1, round(sum(one.seconds or 0 for one in listed) / 60)),
+        "count": len(listed),
+    }
+
+
+def request(made: Plan, language: Language) -> Iterator[str]:
+    """Yield what a person without root hands to the administrator: the root actions as commands, then what they can do alone."""
+    yield say(language, phrase("cli.request.head", machine=made.target.name))
+    for action in made.actions:
+        if action.by == "root":
+            yield f"  - {say(language, action.title)}"
+            command = shown(action)
+            if command:
+                yield f"      # {shlex.join(command)}"
+    own = [action for action in made.actions if action.by == "user"]
+    if own:
+        yield say(language, phrase("cli.request.own"))
+        yield from (f"  - {say(language, action.title)}" for action in own)
+
+
+def runs(found: Iterable[RunSummary], language: Language) -> Iterator[str]:
+    """Yield one line a run, the newest first."""
+    listed = tuple(found)
+    if not listed:
+        yield say(language, phrase("cli.no-runs"))
+    for one in listed:
+        started = "" if one.started is None else datetime.fromtimestamp(one.started).astimezone().strftime("%Y-%m-%d %H:%M")
+        state = say(language, phrase(f"cli.run.{one.status}"))
+        yield f"{one.id:<12}{started:<18}{one.owner or '':<12}{state}"
+
+
+def verdict(rungs: Iterable[Rung], language: Language) -> Iterator[str]:
+    """Yield one line a rung, and the verdict."""
+    listed = tuple(rungs)
+    for one in listed:
+        word = say(language, phrase(f"cli.rung.{one.state}"))
+        value = "" if one.value is None else f"{one.value:g} {one.unit or ''}".strip()
+        name = say(language, phrase(f"verify.rung.{one.id}"))
+        yield "  ".join(part for part in (f"{word:<8}", f"{name:<24}", say(language, one.detail), value, say(language, one.because)) if part)
+    failed = sum(one.state == "failed" for one in listed)
+    passed = sum(one.state == "passed" for one in listed)
+    yield say(language, phrase("cli.verdict.failed" if failed else "cli.verdict.passed", failed=failed, passed=passed, skipped=len(listed) - failed - passed))
+
+
+def knowledge(known: Iterable[Table], language: Language) -> Iterator[str]:
+    """Yield one line a table: name, rows, when it was checked."""
+    unknown = say(language, phrase("cli.unknown"))
+    for one in known:
+        yield f"{one.name:<24}{one.rows:>6}  {one.checked or unknown}"
