@@ -1,0 +1,74 @@
+"""A profile is read strictly: every slip names its file, line and key, and what is written is read back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steps import profiles
+from steps.errors import InputError
+from steps.model.profile import DriverAnswers, EnvironmentAnswers, Profile, ToolkitAnswers, answered
+from steps.text import say_error
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line", "key"),
+    [
+        ("[toolkit]\ncudda = '12.8'\n", "profile-key-near", 2, "cudda"),
+        ("[driver]\nbranch = '580'\n\n[zoo]\na = 1\n", "profile-key", 4, "zoo"),
+        ("[driver]\nbranch = 580\n", "profile-type", 2, "driver.branch"),
+        ("schema = 1\n[driver]\nflavor = 'opne'\n", "profile-type", 3, "driver.flavor"),
+        ("[nccl]\nextra = { NCCL_DEBUG = 1 }\n", "profile-type", 2, "nccl.extra"),
+        ("[driver]\nignore = ['0000:01:00.0', 3]\n", "profile-type", 2, "driver.ignore"),
+        ("driver = 3\n", "profile-type", 1, "driver"),
+        ("[driver]\nsource = 'keep'\nbranch = '580'\n", "profile-keep", 3, "driver.branch"),
+        ("[driver]\nsource = 'keep'\nflavor = 'open'\n", "profile-keep", 3, "driver.flavor"),
+    ],
+)
+def test_a_slip_is_named_with_its_line(text: str, code: str, line: int, key: str) -> None:
+    with pytest.raises(InputError) as caught:
+        profiles.parse(text, "lab.toml")
+    assert (caught.value.code, caught.value.params["line"], caught.value.params["key"]) == (code, line, key)
+    assert caught.value.exit_code == 2
+    for language in ("en", "zh_CN"):
+        assert "lab.toml" in say_error(language, caught.value.code, caught.value.params)  # type: ignore[arg-type]  # a literal tuple
+
+
+def test_another_schema_is_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        profiles.parse("schema = 2\n", "lab.toml")
+    assert caught.value.code == "profile-schema"
+
+
+def test_broken_toml_is_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        profiles.parse("[driver\n", "lab.toml")
+    assert caught.value.code == "profile-syntax"
+
+
+def test_the_nearest_key_is_suggested() -> None:
+    with pytest.raises(InputError) as caught:
+        profiles.parse("[toolkit]\ncudda = '12.8'\n", "lab.toml")
+    assert "Did you mean `cuda`?" in say_error("en", caught.value.code, caught.value.params)
+
+
+def test_the_machine_it_was_made_for_is_read_back() -> None:
+    written = profiles.dump(Profile(), "4× RTX 4090 · Ubuntu 22.04.4")
+    assert profiles.made_for_line(written) == "4× RTX 4090 · Ubuntu 22.04.4"
+    assert profiles.made_for_line(profiles.dump(Profile())) is None
+
+
+lines_of_versions = st.none() | st.from_regex(r"[0-9]{1,3}(\.[0-9]{1,2})?", fullmatch=True)
+
+
+@given(branch=lines_of_versions, cuda=lines_of_versions, name=st.none() | st.text(max_size=20), frameworks=st.dictionaries(st.text(min_size=1, max_size=8), st.text(max_size=8), max_size=3))
+def test_what_is_written_is_read_back(branch: str | None, cuda: str | None, name: str | None, frameworks: dict[str, str]) -> None:
+    profile = Profile(driver=DriverAnswers(branch=branch), toolkit=ToolkitAnswers(cuda=cuda), environment=EnvironmentAnswers(name=name), frameworks=frameworks)
+    assert profiles.parse(profiles.dump(profile), "lab.toml") == profile
+
+
+def test_a_patch_sets_and_takes_out() -> None:
+    profile = answered(Profile(), {"driver.branch": "580", "frameworks.torch": "2.13.0"})
+    assert (profile.driver.branch, profile.frameworks) == ("580", {"torch": "2.13.0"})
+    assert answered(profile, {"driver.branch": None, "frameworks.torch": None}) == Profile()
