@@ -167,6 +167,7 @@ def plan(console: Console, environ: Mapping[str, str], shape: str) -> int:
 def prepare(console: Console, environ: Mapping[str, str], *, root_possible: bool, without_root: bool = False) -> Plan:
     """Return the plan that `apply` starts; raises for error findings, and where root is needed and cannot be had."""
     made, found = made_plan(console.asked, environ)
+    _say_made_for(console, made.target)
     errors = [one for one in found if one.severity == "error"]
     if errors:
         for line in lines.findings(tuple(errors), console.asked.language):
@@ -179,6 +180,14 @@ def prepare(console: Console, environ: Mapping[str, str], *, root_possible: bool
             console.err(line)
         raise PrivilegeError("needs-root")
     return made
+
+
+def _say_made_for(console: Console, target: Target) -> None:
+    """Say when the profile was written on another machine; choices that do not fit are findings, nothing is taken silently."""
+    path = console.asked.profile
+    made_for = profiles.made_for_line(LocalHost().read(path) or "") if path else None
+    if made_for and made_for != target.summary:
+        console.err(say(console.asked.language, phrase("cli.made-for", there=made_for, here=target.summary)))
 
 
 def start(plan_made: Plan, sudo: Sudo | None) -> RunHandle:

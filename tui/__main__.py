@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from steps.errors import BringupError, Cancelled, InputError
 
@@ -25,6 +25,9 @@ def main() -> None:
         # PYTHONPATH and the current folder must not decide which `rich` or `steps` is imported.
         command = resources.self_command()
         os.execv(command[0], [*command, *sys.argv[1:]])
+    for stream in (sys.stdout, sys.stderr):
+        # A locale without × or 汉字 must cost a character, never the answer.
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # both are text files unless replaced
     sys.exit(_guarded(sys.argv[1:], os.environ))
 
 
@@ -128,7 +131,14 @@ def _console(asked: Mapping[str, Any], language: str) -> Console:
     """Return where a verb writes."""
     from steps.headless import Console
 
-    return Console(_asked(asked, language), print, lambda line: print(line, file=sys.stderr))
+    if asked.get("json"):
+        sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # JSON is UTF-8 in every locale
+    return Console(_asked(asked, language), _print, lambda line: _print(line, sys.stderr))
+
+
+def _print(line: str, stream: TextIO | None = None) -> None:
+    """Write a line without the control characters that a capture or a device name could smuggle into a terminal."""
+    print("".join(char if char.isprintable() or char in "\n\t" else "�" for char in line), file=stream or sys.stdout)
 
 
 def _apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:
