@@ -1,0 +1,145 @@
+"""apt: installing as planned actions, and the manager that the engine runs them with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from steps.managers import apt_messages, apt_state
+from steps.managers.base import Argv, Holder, Kept, Simulation, Snapshot
+from steps.model.action import ManagerName, Packages, PackagesAre, Probe
+from steps.model.base import Words
+
+if TYPE_CHECKING:
+    from steps.host.base import Host
+
+NETWORK = ("-o", "Acquire::Retries=3", "-o", "Acquire::http::Timeout=30", "-o", "Acquire::https::Timeout=30")
+_LOCK_SECONDS = 300
+
+
+# --- planning -------------------------------------------------------------------------------------
+
+
+def install(
+    id: str,
+    title: Words,
+    packages: tuple[str, ...],
+    *,
+    why: Words = "",
+    may_remove: tuple[str, ...] = (),
+    refresh: bool = False,
+    needs: tuple[str, ...] = (),
+    done_when: tuple[Probe, ...] = (),
+    download_bytes: int | None = None,
+    disk_bytes: int | None = None,
+    seconds: float | None = None,
+    quiet_seconds: float | None = None,
+    quiet_why: Words = "",
+    optional: bool = False,
+) -> Packages:
+    """Return the action that installs `packages`: "name" or "name=version", where a version may be a pattern ("580.*").
+
+    It is done when each is there at its version and the probes of `done_when` hold as well.
+    """
+    wanted = {name: version or None for name, _, version in (package.partition("=") for package in packages)}
+    return Packages(
+        id=id,
+        title=title,
+        why=why,
+        lane="packages",
+        needs=needs,
+        manager="apt",
+        install=packages,
+        may_remove=may_remove,
+        refresh=refresh,
+        done_when=(PackagesAre(manager="apt", packages=wanted), *done_when),
+        download_bytes=download_bytes,
+        disk_bytes=disk_bytes,
+        seconds=seconds,
+        quiet_seconds=quiet_seconds,
+        quiet_why=quiet_why,
+        optional=optional,
+    )
+
+
+def shown(action: Packages) -> Argv:
+    """Return the command that a person would type for the same result."""
+    return ("apt-get", "install", *action.install)
+
+
+# --- running --------------------------------------------------------------------------------------
+
+
+class Apt:
+    """The `PackageManager` of Debian and Ubuntu."""
+
+    @property
+    def name(self) -> ManagerName:
+        """Its name in actions."""
+        return "apt"
+
+    def environment(self) -> Mapping[str, str]:
+        """Return the variables that keep maintainer scripts, ucf, needrestart and apt-listchanges from asking."""
+        return {
+            "DEBIAN_FRONTEND": "noninteractive",
+            "DEBIAN_PRIORITY": "critical",
+            "UCF_FORCE_CONFFOLD": "1",
+            "NEEDRESTART_MODE": "l",
+            "NEEDRESTART_SUSPEND": "1",
+            "APT_LISTCHANGES_FRONTEND": "none",
+            "LC_ALL": "C.UTF-8",
+            "LANGUAGE": "",
+            "TERM": "xterm-256color",
+            "PAGER": "cat",
+            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        }
+
+    def refresh_argv(self) -> Argv:
+        """Return `apt-get update` as it should be: it fails when a list cannot be fetched, where plain apt ends with 0."""
+        return ("apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "-o", f"DPkg::Lock::Timeout={_LOCK_SECONDS}", *NETWORK, "update")
+
+    def argv(self, action: Packages, *, status_fd: int | None = None) -> Argv:
+        """Return the install; `--no-remove` unless the action names what may go."""
+        progress = () if status_fd is None else ("-o", f"APT::Status-Fd={status_fd}")
+        guard = () if action.may_remove else ("--no-remove",)
+        return ("apt-get", "-y", *apt_state.SAFE, *NETWORK, *progress, *guard, "install", *action.install)
+
+    def simulate(self, action: Packages, host: Host) -> Simulation:
+        """Return what apt would do: removals are told, not refused, so that they can be named."""
+        return apt_state.simulate(action, host)
+
+    def snapshot(self, host: Host) -> Snapshot | None:
+        """Return every package with its state, automatic mark and hold."""
+        return apt_state.snapshot(host)
+
+    def keeping(self, simulation: Simulation, host: Host, folder: str) -> tuple[Argv, ...]:
+        """Return one command a package: a copy of what lies in apt's cache, else a download of the same version."""
+        return apt_state.keeping(simulation, host, folder)
+
+    def kept(self, simulation: Simulation, host: Host, folder: str) -> Kept:
+        """Return the .debs in `folder` of the packages that would be replaced."""
+        return apt_state.kept(simulation, host, folder)
+
+    def restore(self, before: Snapshot, after: Snapshot, kept: Kept) -> tuple[Argv, ...]:
+        """Return the one transaction that puts every version back and purges what is new, then the marks and holds."""
+        return apt_state.restore(before, after, kept)
+
+    def repair(self, host: Host) -> tuple[Argv, ...]:
+        """Return dpkg's repair and then apt's: the other way round apt only says that dpkg was interrupted."""
+        return apt_state.repair(host)
+
+    def installed(self, host: Host, names: tuple[str, ...]) -> Mapping[str, str | None]:
+        """Return what dpkg has installed and configured."""
+        return apt_state.installed(host, names)
+
+    def lock_holder(self, host: Host) -> Holder | None:
+        """Return who holds dpkg's or apt's locks, from the kernel's table of locks."""
+        return apt_state.lock_holder(host)
+
+    def busy(self, output: str) -> Holder | None:
+        """Return the holder that apt or dpkg named; for the lists' and the archives' locks apt does not wait by itself."""
+        return apt_messages.busy(output)
+
+    def cause(self, output: str) -> Words | None:
+        """Return why apt or dpkg failed."""
+        return apt_messages.cause(output)

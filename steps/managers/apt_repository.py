@@ -1,0 +1,159 @@
+"""Package sources as planned actions: NVIDIA's repository, a branch pin, and Debian's non-free components."""
+
+from __future__ import annotations
+
+import re
+
+from steps.model.action import AnyAction, FileIs, RemovePath, Run, Succeeds, Write
+from steps.model.base import Words, phrase
+
+KEYRING_PACKAGE = "cuda-keyring_1.1-1_all.deb"
+KEYRING = "/etc/apt/keyrings/cuda-archive-keyring.gpg"
+_FETCHED = f"/var/cache/apt/archives/{KEYRING_PACKAGE}"
+_UNPACKED = "/var/cache/bringup-keyring"
+_HELPER = "/usr/lib/apt/apt-helper"
+
+_PIN = """\
+# NVIDIA's own packages come before the distribution's of the same name.
+Package: *
+Pin: release l=NVIDIA CUDA
+Pin-Priority: 600
+"""
+
+_DRIVER_PACKAGES = (
+    "*nvidia*",
+    "cuda-drivers*",
+    "cuda-compat*",
+    "libcuda1*",
+    "libnvcuvid1*",
+    "libnvoptix1*",
+    "libxnvctrl*",
+    "nvidia-open*",
+)
+
+
+def _named(url: str) -> str:
+    """Return "debian12-x86_64" for the address of NVIDIA's repository for Debian 12."""
+    return "-".join(part for part in url.rstrip("/").split("/")[-2:])
+
+
+def configured(url: str) -> Succeeds:
+    """Return the probe that a source for `url` stands somewhere already.
+
+    A second one with another key would make every apt call fail ("Conflicting values set for option Signed-By").
+    """
+    plain = re.escape(re.sub(r"^https?://", "", url).rstrip("/"))
+    pattern = rf"^(deb |URIs:).*{plain}"
+    where = ("/etc/apt/sources.list", "/etc/apt/sources.list.d")
+    return Succeeds(argv=("grep", "-rqsE", "--include=*.list", "--include=*.sources", "-e", pattern, *where))
+
+
+def nvidia_repository(url: str) -> tuple[AnyAction, ...]:
+    """Return what makes `url` (".../repos/debian12/x86_64/") a source of apt, its key confined to it; ids are `repository.*`.
+
+    The key comes out of NVIDIA's keyring package without installing that: its source file would name another key file.
+    """
+    url = url.rstrip("/") + "/"
+    stanza = f"Types: deb\nURIs: {url}\nSuites: /\nSigned-By: {KEYRING}\n"
+    network = ("-o", "Acquire::Retries=3", "-o", "Acquire::https::Timeout=30")
+    common = {"name": _named(url)}
+    return (
+        Run(
+            id="repository.fetch",
+            title=phrase("manager.action.keyring-fetch", **common),
+            why=phrase("manager.why.keyring"),
+            lane="packages",
+            argv=(_HELPER, *network, "download-file", url + KEYRING_PACKAGE, _FETCHED),
+            done_when=(FileIs(path=KEYRING),),
+            undo=(RemovePath(path=_FETCHED),),
+            download_bytes=5_000,
+            seconds=3,
+        ),
+        Run(
+            id="repository.unpack",
+            title=phrase("manager.action.keyring-unpack"),
+            lane="packages",
+            argv=("dpkg-deb", "--extract", _FETCHED, _UNPACKED),
+            done_when=(FileIs(path=KEYRING),),
+            undo=(RemovePath(path=_UNPACKED),),
+            seconds=1,
+        ),
+        Write(
+            id="repository.key",
+            title=phrase("manager.action.key"),
+            why=phrase("manager.why.signed-by"),
+            lane="packages",
+            path=KEYRING,
+            copy_of=f"{_UNPACKED}/usr/share/keyrings/cuda-archive-keyring.gpg",
+            done_when=(FileIs(path=KEYRING),),
+        ),
+        Write(
+            id="repository.source",
+            title=phrase("manager.action.source", **common),
+            lane="packages",
+            path=f"/etc/apt/sources.list.d/cuda-{_named(url)}.sources",
+            text=stanza,
+            done_when=(configured(url),),
+        ),
+        Write(
+            id="repository.pin",
+            title=phrase("manager.action.pin"),
+            why=phrase("manager.why.pin"),
+            lane="packages",
+            path="/etc/apt/preferences.d/cuda-repository-pin-600",
+            text=_PIN,
+            done_when=(FileIs(path="/etc/apt/preferences.d/cuda-repository-pin-600"),),
+        ),
+        refresh("repository.refresh"),
+    )
+
+
+def refresh(id: str, title: Words | None = None) -> Run:
+    """Return the action that fetches the package lists; it fails where `apt-get update` would only warn."""
+    argv = ("apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "-o", "Acquire::Retries=3", "-o", "Acquire::http::Timeout=30", "update")
+    return Run(
+        id=id,
+        title=title or phrase("manager.action.refresh"),
+        lane="packages",
+        argv=argv,
+        seconds=15,
+    )
+
+
+def branch_pin(branch: str) -> Write:
+    """Return the file that keeps the driver packages on one branch ("580"), whatever newer ones a repository has."""
+    text = f"Package: {' '.join(_DRIVER_PACKAGES)}\nPin: version {branch}.*\nPin-Priority: 900\n"
+    return Write(
+        id="repository.branch",
+        title=phrase("manager.action.branch", branch=branch),
+        why=phrase("manager.why.branch", branch=branch),
+        lane="packages",
+        path="/etc/apt/preferences.d/bringup-nvidia-branch",
+        text=text,
+        done_when=(FileIs(path="/etc/apt/preferences.d/bringup-nvidia-branch", text=text),),
+    )
+
+
+def debian_components(
+    codename: str, provides: str, *, url: str = "http://deb.debian.org/debian", key: str = "/usr/share/keyrings/debian-archive-keyring.gpg"
+) -> tuple[AnyAction, ...]:
+    """Return what adds Debian's contrib and non-free components; done where apt knows the package `provides` already.
+
+    The key file is the one that Debian's own sources name, so that both may describe the same archive.
+    """
+    components = "contrib non-free" + (" non-free-firmware" if codename not in ("buster", "bullseye") else "")
+    known = Succeeds(argv=("apt-cache", "show", "--no-all-versions", provides))
+    text = f"Types: deb\nURIs: {url}\nSuites: {codename} {codename}-updates\nComponents: {components}\nSigned-By: {key}\n"
+    return (
+        Write(
+            id="repository.components",
+            title=phrase("manager.action.components"),
+            why=phrase("manager.why.components"),
+            lane="packages",
+            path="/etc/apt/sources.list.d/bringup-debian-non-free.sources",
+            text=text,
+            done_when=(known,),
+        ),
+        refresh("repository.components-refresh"),
+    )
+

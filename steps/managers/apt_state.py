@@ -1,0 +1,242 @@
+"""What apt and dpkg have and would do: simulations, snapshots, and the way back between two snapshots."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from steps.managers import apt_messages
+from steps.managers.base import Argv, Change, Holder, Installed, Kept, Simulation, Snapshot
+from steps.model.action import Packages
+
+if TYPE_CHECKING:
+    from steps.host.base import Host
+
+SAFE = (
+    "-o",
+    "Dpkg::Options::=--force-confdef",
+    "-o",
+    "Dpkg::Options::=--force-confold",
+    "-o",
+    "DPkg::Lock::Timeout=300",
+    # The engine's spool is the child's own standard output: apt's second terminal would lose the tail of a flood.
+    "-o",
+    "Dpkg::Use-Pty=0",
+)
+"""No conffile prompt, waiting for the lock, and nothing of the output lost."""
+
+_PROBE_SECONDS = 120.0
+
+
+# --- simulation -----------------------------------------------------------------------------------
+
+# Inst name [old] (new origin [arch]) []      Remv name [old]
+_INST = re.compile(r"^Inst (?P<name>\S+)(?: \[(?P<before>[^\]]+)\])? \((?P<after>\S+)")
+_REMV = re.compile(r"^(?:Remv|Purg) (?P<name>\S+)(?: \[(?P<before>[^\]]+)\])?")
+_GROWTH = re.compile(r"After this operation, ([\d.,]+) ([kMGT]?B)(?: of additional)? disk space will be (used|freed)")
+_URI = re.compile(r"^'[^']+' \S+ (\d+) ", re.MULTILINE)
+_UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+def parse_changes(output: str) -> tuple[Change, ...]:
+    """Return the changes that the output of `apt-get -s` announces."""
+    changes: list[Change] = []
+    for line in output.splitlines():
+        if found := _INST.match(line):
+            changes.append(Change(name=found["name"], before=found["before"], after=found["after"]))
+        elif found := _REMV.match(line):
+            changes.append(Change(name=found["name"], before=found["before"] or "", after=None))
+    return tuple(changes)
+
+
+def parse_sizes(output: str) -> tuple[int | None, int | None]:
+    """Return download and growth in bytes from the output of `apt-get --print-uris`; growth is `None` when nothing is said."""
+    growth = None
+    if found := _GROWTH.search(output):
+        growth = round(float(found[1].replace(",", "")) * _UNITS[found[2]]) * (1 if found[3] == "used" else -1)
+    return sum(int(size) for size in _URI.findall(output)), growth
+
+
+def simulate(action: Packages, host: Host) -> Simulation:
+    """Return what apt would do for `action`; two questions, since neither answers for both names and sizes."""
+    told = host.run(("apt-get", "-s", "install", *action.install), timeout=_PROBE_SECONDS)
+    if told.status != 0:
+        return Simulation(problem=apt_messages.cause(told.stdout + told.stderr) or apt_messages.last_error(told.stderr))
+    sized = host.run(("apt-get", "-y", "--print-uris", "install", *action.install), timeout=_PROBE_SECONDS)
+    download, growth = parse_sizes(sized.stdout) if sized.status == 0 else (None, None)
+    return Simulation(changes=parse_changes(told.stdout), download_bytes=download, disk_bytes=growth)
+
+
+# --- snapshot -------------------------------------------------------------------------------------
+
+_FORMAT = r"${Package}\t${Architecture}\t${Version}\t${db:Status-Abbrev}\n"
+
+
+def snapshot(host: Host) -> Snapshot | None:
+    """Return every package that dpkg knows, configuration files of removed ones included; `None` when dpkg did not answer."""
+    listed = host.run(("dpkg-query", "-W", "-f", _FORMAT), timeout=_PROBE_SECONDS)
+    marked = host.run(("apt-mark", "showauto"), timeout=_PROBE_SECONDS)
+    native = host.run(("dpkg", "--print-architecture"))
+    if listed.status != 0 or marked.status != 0 or native.status != 0:
+        return None
+    automatic = set(marked.stdout.split())
+    own = native.stdout.strip()
+    packages: dict[str, Installed] = {}
+    for line in listed.stdout.splitlines():
+        name, architecture, version, status = line.split("\t")
+        if status.startswith("un"):
+            continue
+        key = name if architecture in (own, "all") else f"{name}:{architecture}"
+        packages[key] = Installed(
+            version=version, architecture=architecture, status=status.strip(), automatic=key in automatic, held=status.startswith("h")
+        )
+    return Snapshot(manager="apt", packages=packages)
+
+
+def installed(host: Host, names: tuple[str, ...]) -> Mapping[str, str | None]:
+    """Return the version of each name that is installed and configured, `None` for the others; empty when dpkg did not answer."""
+    if not names:
+        return {}
+    told = host.run(("dpkg-query", "-W", "-f", _FORMAT, *names), timeout=_PROBE_SECONDS)
+    # dpkg-query ends with 1 when one of several names is unknown, and still lists the others.
+    if told.status not in (0, 1):
+        return {}
+    found: dict[str, str | None] = dict.fromkeys(names)
+    for line in told.stdout.splitlines():
+        name, architecture, version, status = line.split("\t")
+        if status[1:2] == "i" and status[2:3] in ("", " "):
+            for key in (name, f"{name}:{architecture}"):
+                if key in found:
+                    found[key] = version
+    return found
+
+
+# --- packages put aside ---------------------------------------------------------------------------
+
+
+def _file_name(name: str, version: str, architecture: str) -> str:
+    """Return the name that apt gives a .deb in its cache: the colon of an epoch is written %3a."""
+    return f"{name.partition(':')[0]}_{version.replace(':', '%3a')}_{architecture}.deb"
+
+
+def _candidates(change: Change, folder: str) -> str:
+    return f"{folder}/{_file_name(change.name, change.before or '', '*')}"
+
+
+def keeping(simulation: Simulation, host: Host, folder: str) -> tuple[Argv, ...]:
+    """Return what fills `folder` with the .debs of `simulation.replaced`."""
+    commands: list[Argv] = []
+    for change in simulation.replaced:
+        cached = host.glob(_candidates(change, "/var/cache/apt/archives"))
+        if host.glob(_candidates(change, folder)):
+            continue
+        if cached:
+            commands.append(("cp", "--reflink=auto", cached[0], folder))
+        else:
+            commands.append(("env", f"--chdir={folder}", "apt-get", "-q", "download", f"{change.name}={change.before}"))
+    return (("mkdir", "-p", folder), *commands) if commands else ()
+
+
+def kept(simulation: Simulation, host: Host, folder: str) -> Kept:
+    """Return what of `simulation.replaced` lies in `folder`, and what does not."""
+    files: dict[str, str] = {}
+    lost: list[str] = []
+    for change in simulation.replaced:
+        there = host.glob(_candidates(change, folder))
+        if there:
+            files[f"{change.name}={change.before}"] = there[0]
+        else:
+            lost.append(f"{change.name}={change.before}")
+    return Kept(files=files, lost=tuple(lost))
+
+
+# --- the way back ---------------------------------------------------------------------------------
+
+
+def _present(package: Installed | None) -> bool:
+    """Whether files of the package are unpacked, in whatever state."""
+    return package is not None and package.status[1:2] not in ("n", "c")
+
+
+def restore(before: Snapshot, after: Snapshot, kept: Kept) -> tuple[Argv, ...]:
+    """Return the commands from `after` to `before`.
+
+    One transaction names every package that differs, so that the resolver has nothing left to choose.
+    """
+    back: list[str] = []
+    gone: list[str] = []
+    leftovers: list[str] = []
+    for name in sorted(before.packages.keys() | after.packages.keys()):
+        was, now = before.packages.get(name), after.packages.get(name)
+        if was is not None and _present(was):
+            if now is None or not _present(now) or now.version != was.version:
+                back.append(kept.files.get(f"{name}={was.version}", f"{name}={was.version}"))
+        elif _present(now):
+            # With "rc" before, its configuration files stay: dpkg --purge would take them.
+            gone.append(f"{name}-") if was is not None else gone.append(f"{name}_")
+        elif was is None:
+            leftovers.append(name)
+    commands: list[Argv] = []
+    if back or gone:
+        purge = ("--purge",) if all(name.endswith("_") for name in gone) else ()
+        targets = (*back, *(f"{name[:-1]}-" for name in gone))
+        permit = ("--allow-downgrades", "--allow-change-held-packages", "--no-install-recommends")
+        commands.append(("apt-get", "-y", *SAFE, *permit, *purge, "install", *targets))
+    if leftovers:
+        commands.append(("dpkg", "--purge", *leftovers))
+    return (*commands, *_marks(before, after, back))
+
+
+def _marks(before: Snapshot, after: Snapshot, back: Iterable[str]) -> tuple[Argv, ...]:
+    """Return what puts automatic marks and holds back, for the packages that lost them or may have."""
+    touched = bool(tuple(back))
+    automatic: list[str] = []
+    manual: list[str] = []
+    held: list[str] = []
+    free: list[str] = []
+    for name, was in before.packages.items():
+        if not _present(was):
+            continue
+        now = after.packages.get(name)
+        changed = now is None or not _present(now) or (touched and now.version != was.version)
+        if changed or now is None or now.automatic != was.automatic:
+            (automatic if was.automatic else manual).append(name)
+        if changed or now is None or now.held != was.held:
+            if was.held:
+                held.append(name)
+            elif now is not None and now.held:
+                free.append(name)
+    groups = (("auto", automatic), ("manual", manual), ("hold", held), ("unhold", free))
+    return tuple(("apt-mark", mark, *sorted(names)) for mark, names in groups if names)
+
+
+def repair(host: Host) -> tuple[Argv, ...]:
+    """Return the repair when dpkg's own audit finds something, or cannot be asked; else nothing."""
+    audit = host.run(("dpkg", "--audit"), timeout=_PROBE_SECONDS)
+    if audit.status == 0 and not audit.stdout.strip():
+        return ()
+    return (("dpkg", "--force-confdef", "--force-confold", "--configure", "-a"), ("apt-get", "-y", *SAFE, "-f", "install"))
+
+
+# --- locks ----------------------------------------------------------------------------------------
+
+LOCKS = ("/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock", "/var/lib/apt/lists/lock", "/var/cache/apt/archives/lock")
+_LOCK_LINE = re.compile(r"^\d+: \S+\s+\S+\s+WRITE (?P<pid>-?\d+) (?P<device>[0-9a-f]+:[0-9a-f]+):(?P<inode>\d+) ", re.MULTILINE)
+
+
+def lock_holder(host: Host) -> Holder | None:
+    """Return the first lock of apt's that somebody holds; asking takes no lock."""
+    table = host.read("/proc/locks")
+    if table is None:
+        return None
+    told = host.run(("stat", "-c", "%i %n", *LOCKS))
+    inodes = dict(line.split(" ", 1) for line in told.stdout.splitlines())
+    for line in _LOCK_LINE.finditer(table):
+        lock = inodes.get(line["inode"])
+        if lock is None:
+            continue
+        pid = int(line["pid"])
+        name = host.read(f"/proc/{pid}/comm") if pid > 0 else None
+        return Holder(lock=lock, pid=pid if pid > 0 else None, name=name.strip() if name else None)
+    return None

@@ -1,0 +1,194 @@
+"""dnf: installing as planned actions, and the manager for Fedora, RHEL and their kin.
+
+Not run against a real dnf yet: its output is read as its documentation and public transcripts show it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from steps.managers import rpm
+from steps.managers.base import Argv, Change, Holder, Kept, Simulation, Snapshot
+from steps.model.action import ManagerName, Packages, PackagesAre, Probe
+from steps.model.base import Words, phrase
+
+if TYPE_CHECKING:
+    from steps.host.base import Host
+
+_SECTION = re.compile(
+    r"^(Installing|Upgrading|Removing|Downgrading|Reinstalling)( dependencies| weak dependencies| dependent packages| unused dependencies)?:$"
+)
+_ROW = re.compile(r"^ (?P<name>[\w.+-]+)\s+(?P<arch>noarch|x86_64|aarch64|i686)\s+(?P<version>\S+)\s")
+_SIZE = re.compile(r"^(?P<what>Total download size|Total size|Installed size|Freed space): (?P<value>[\d.]+) (?P<unit>[kMGT]?)B?$", re.MULTILINE)
+_UNITS = {"": 1, "k": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_ERROR = re.compile(r"^(?:Error: |Failed |No match for argument: )(?P<text>[^\n]*)", re.MULTILINE)
+
+
+def install(
+    id: str,
+    title: Words,
+    packages: tuple[str, ...],
+    *,
+    why: Words = "",
+    may_remove: tuple[str, ...] = (),
+    needs: tuple[str, ...] = (),
+    done_when: tuple[Probe, ...] = (),
+    download_bytes: int | None = None,
+    disk_bytes: int | None = None,
+    seconds: float | None = None,
+) -> Packages:
+    """Return the action that installs `packages`: "name" or "name=version"."""
+    wanted = {name: version or None for name, _, version in (package.partition("=") for package in packages)}
+    return Packages(
+        id=id,
+        title=title,
+        why=why,
+        lane="packages",
+        needs=needs,
+        manager="dnf",
+        install=packages,
+        may_remove=may_remove,
+        done_when=(PackagesAre(manager="dnf", packages=wanted), *done_when),
+        download_bytes=download_bytes,
+        disk_bytes=disk_bytes,
+        seconds=seconds,
+    )
+
+
+def shown(action: Packages) -> Argv:
+    """Return the command that a person would type for the same result."""
+    return ("dnf", "install", *_specs(action))
+
+
+def _specs(action: Packages) -> Argv:
+    """Return the packages in dnf's spelling: the version follows a dash."""
+    return tuple(package.replace("=", "-", 1) for package in action.install)
+
+
+class Dnf:
+    """The `PackageManager` of the Red Hat family."""
+
+    @property
+    def name(self) -> ManagerName:
+        """Its name in actions."""
+        return "dnf"
+
+    def environment(self) -> Mapping[str, str]:
+        """Return plain variables: dnf and rpm scriptlets do not ask."""
+        return {"LC_ALL": "C.UTF-8", "TERM": "xterm-256color", "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+
+    def refresh_argv(self) -> Argv:
+        """Return what fetches the metadata anew."""
+        return ("dnf", "-y", "--setopt=skip_if_unavailable=False", "makecache")
+
+    def argv(self, action: Packages, *, status_fd: int | None = None) -> Argv:
+        """Return the install; dnf removes nothing unless it is allowed to erase, and has no progress descriptor."""
+        erase = ("--allowerasing",) if action.may_remove else ()
+        return ("dnf", "-y", "--setopt=install_weak_deps=True", *erase, "install", *_specs(action))
+
+    def simulate(self, action: Packages, host: Host) -> Simulation:
+        """Return what `dnf --assumeno` says; it ends with 1 when it has asked."""
+        erase = ("--allowerasing",) if action.may_remove else ()
+        told = host.run(("dnf", "--assumeno", *erase, "install", *_specs(action)), timeout=300.0)
+        if told.status not in (0, 1):
+            return Simulation(problem=self.cause(told.text) or "?")
+        if "Operation aborted" not in told.text and told.status == 1:
+            return Simulation(problem=self.cause(told.text) or "?")
+        return parse(told.stdout)
+
+    def snapshot(self, host: Host) -> Snapshot | None:
+        """Return every package of rpm's, and the number of dnf's last transaction."""
+        packages = rpm.packages(host)
+        if packages is None:
+            return None
+        told = host.run(("dnf", "history", "list", "last"), timeout=60.0)
+        number = re.search(r"^\s*(\d+) ", told.stdout, re.MULTILINE)
+        return Snapshot(manager="dnf", packages=packages, transaction=number[1] if number else None)
+
+    def keeping(self, simulation: Simulation, host: Host, folder: str) -> tuple[Argv, ...]:
+        """Return one download a package that would be replaced (`dnf download` is in dnf-plugins-core)."""
+        return tuple(
+            ("dnf", "download", "--destdir", folder, f"{change.name}-{change.before}") for change in simulation.replaced if change.before
+        )
+
+    def kept(self, simulation: Simulation, host: Host, folder: str) -> Kept:
+        """Return the rpms in `folder`; what is missing can only come from a repository."""
+        files: dict[str, str] = {}
+        lost: list[str] = []
+        for change in simulation.replaced:
+            there = host.glob(f"{folder}/{change.name}-{(change.before or '').rpartition(':')[2]}.*.rpm")
+            if there:
+                files[f"{change.name}={change.before}"] = there[0]
+            else:
+                lost.append(f"{change.name}={change.before}")
+        return Kept(files=files, lost=tuple(lost))
+
+    def restore(self, before: Snapshot, after: Snapshot, kept: Kept) -> tuple[Argv, ...]:
+        """Return dnf's own rollback to the transaction before; without its number, removal of what is new and exact reinstalls."""
+        if before.packages == after.packages:
+            return ()
+        if before.transaction is not None and before.transaction != after.transaction:
+            return (("dnf", "-y", "history", "rollback", before.transaction),)
+        new = sorted(after.packages.keys() - before.packages.keys())
+        changed = sorted(name for name, was in before.packages.items() if after.packages.get(name) != was)
+        back = [kept.files.get(f"{name}={before.packages[name].version}", f"{name}-{before.packages[name].version}") for name in changed]
+        commands: list[Argv] = []
+        if new:
+            commands.append(("dnf", "-y", "--setopt=clean_requirements_on_remove=False", "remove", *new))
+        if back:
+            commands.append(("dnf", "-y", "--allowerasing", "install", *back))
+        return tuple(commands)
+
+    def repair(self, host: Host) -> tuple[Argv, ...]:
+        """Return a rebuild of rpm's database when its check fails; else nothing."""
+        told = host.run(("rpm", "-q", "rpm"), timeout=30.0)
+        return () if told.status == 0 else (("rpm", "--rebuilddb"),)
+
+    def installed(self, host: Host, names: tuple[str, ...]) -> Mapping[str, str | None]:
+        """Return what rpm has installed."""
+        return rpm.installed(host, names)
+
+    def lock_holder(self, host: Host) -> Holder | None:
+        """Return the process that dnf wrote into its lock file."""
+        text = host.read("/var/run/dnf.pid") or host.read("/var/lib/dnf/rpmdb_lock.pid")
+        if text is None or not text.strip().isdigit():
+            return None
+        pid = int(text)
+        name = host.read(f"/proc/{pid}/comm")
+        return Holder(lock="/var/run/dnf.pid", pid=pid, name=name.strip()) if name else None
+
+    def busy(self, output: str) -> Holder | None:
+        """Return the holder that dnf waits for."""
+        found = re.search(r"Waiting for process with pid (\d+) to finish", output)
+        return Holder(lock="/var/run/dnf.pid", pid=int(found[1])) if found else None
+
+    def cause(self, output: str) -> Words | None:
+        """Return dnf's own first error line."""
+        found = _ERROR.search(output)
+        return phrase("manager.dnf.error", text=found["text"].strip()) if found else None
+
+
+def parse(output: str) -> Simulation:
+    """Return the changes and sizes in dnf's table of a transaction."""
+    changes: list[Change] = []
+    kind = ""
+    for line in output.splitlines():
+        if found := _SECTION.match(line):
+            kind = found[1]
+        elif kind and (row := _ROW.match(line)):
+            name, version = row["name"], row["version"]
+            match kind:
+                case "Removing":
+                    changes.append(Change(name=name, before=version, after=None))
+                case "Installing":
+                    changes.append(Change(name=name, after=version))
+                case _:
+                    # The table does not say the version that goes; the snapshot knows it.
+                    changes.append(Change(name=name, before="", after=version))
+    sizes = {found["what"]: round(float(found["value"]) * _UNITS[found["unit"]]) for found in _SIZE.finditer(output)}
+    freed = sizes.get("Freed space")
+    return Simulation(
+        changes=tuple(changes), download_bytes=sizes.get("Total download size"), disk_bytes=sizes.get("Installed size", -freed if freed is not None else None)
+    )

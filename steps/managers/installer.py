@@ -1,0 +1,104 @@
+"""How Python packages are fetched on this machine: pip's configuration, uv's variables, proxies, interpreters."""
+
+from __future__ import annotations
+
+import configparser
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from steps.errors import PreflightError
+from steps.model.plan import Installer
+
+if TYPE_CHECKING:
+    from steps.host.base import Host
+
+_LINES = tuple(f"3.{minor}" for minor in range(9, 16))
+_INTERPRETER_FOLDERS = ("/usr/bin", "/usr/local/bin")
+
+
+def settings(host: Host, environ: Mapping[str, str], *, home: str, user: str | None, uid: int) -> Installer:
+    """Return the settings of the person whose environment `environ` is.
+
+    Raises `PreflightError` for an address with a password: plans are shown and kept, so secrets stay out of them.
+    """
+    config = _pip_config(host, environ, home)
+
+    def word(*names: str, key: str) -> str | None:
+        return next((environ[name].strip() for name in names if environ.get(name, "").strip()), None) or config.get(key)
+
+    index = word("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL", key="index-url")
+    extra = word("UV_INDEX", "UV_EXTRA_INDEX_URL", "PIP_EXTRA_INDEX_URL", key="extra-index-url")
+    links = [part for name in ("UV_FIND_LINKS", "PIP_FIND_LINKS") for part in re.split(r"[\s,]+", environ.get(name, "")) if part]
+    links += (config.get("find-links") or "").split()
+    proxy = word("PIP_PROXY", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy", key="proxy")
+    certificates = word("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", key="cert")
+    extras = tuple(_plain_index(part) for part in (extra or "").split())
+    for name, address in (("index-url", index), ("proxy", proxy), *(("extra-index-url", part) for part in extras), *(("find-links", part) for part in links)):
+        _refuse_secret(name, address)
+    return Installer(
+        uv=_uv(host, environ, home),
+        pythons=_pythons(host, home),
+        index_url=index,
+        extra_index_urls=extras,
+        find_links=tuple(dict.fromkeys(links)),
+        proxy=proxy,
+        certificates=certificates,
+        home=home,
+        user=user,
+        environments="/opt/bringup/envs" if uid == 0 and user in (None, "root") else f"{home}/envs",
+    )
+
+
+def _plain_index(address: str) -> str:
+    """Return the address of uv's "name=address" form."""
+    name, equals, rest = address.partition("=")
+    return rest if equals and "/" not in name else address
+
+
+def _refuse_secret(name: str, address: str | None) -> None:
+    if address is not None and urlsplit(address).password:
+        raise PreflightError("secret-in-address", setting=name, host=urlsplit(address).hostname or "?")
+
+
+def _pip_config(host: Host, environ: Mapping[str, str], home: str) -> Mapping[str, str]:
+    """Return pip's `[global]` and `[install]` settings, later files over earlier ones, as pip itself reads them."""
+    if environ.get("PIP_CONFIG_FILE") == "/dev/null":
+        return {}
+    system = [f"{folder}/pip/pip.conf" for folder in reversed((environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":"))]
+    own = environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
+    files = [*system, "/etc/pip.conf", f"{home}/.pip/pip.conf", f"{own}/pip/pip.conf", environ.get("PIP_CONFIG_FILE", "")]
+    found: dict[str, dict[str, str]] = {"global": {}, "install": {}}
+    for file in files:
+        text = host.read(file) if file else None
+        if text is None:
+            continue
+        parser = configparser.RawConfigParser()
+        try:
+            parser.read_string(text)
+        except configparser.Error:
+            # pip says so itself when it runs; here an unreadable file just adds nothing.
+            continue
+        for section, values in found.items():
+            if parser.has_section(section):
+                values |= {key.replace("_", "-"): value.strip() for key, value in parser.items(section)}
+    return {**found["global"], **found["install"]}
+
+
+def _uv(host: Host, environ: Mapping[str, str], home: str) -> str | None:
+    """Return the path of uv: on the person's PATH, else where its installer puts it, else what an earlier run of ours made."""
+    folders = [*environ.get("PATH", "").split(":"), f"{home}/.local/bin", f"{home}/.cargo/bin", f"{home}/.local/share/bringup/uv/bin", "/opt/bringup/uv/bin"]
+    return next((f"{folder}/uv" for folder in folders if folder.startswith("/") and host.exists(f"{folder}/uv")), None)
+
+
+def _pythons(host: Host, home: str) -> Mapping[str, str]:
+    """Return installed interpreters by line: the system's, then the ones that uv manages."""
+    found: dict[str, str] = {}
+    for line in _LINES:
+        places = [f"{folder}/python{line}" for folder in _INTERPRETER_FOLDERS]
+        places += host.glob(f"{home}/.local/share/uv/python/cpython-{line}.*-linux-*/bin/python{line}")
+        path = next((place for place in places if host.exists(place)), None)
+        if path is not None:
+            found[line] = path
+    return found

@@ -1,0 +1,45 @@
+"""pacman: the commands of Arch, planned and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from steps.managers.base import Argv, Installed, Snapshot
+from steps.managers.planned import Planned
+from steps.model.action import ManagerName, Packages
+
+if TYPE_CHECKING:
+    from steps.host.base import Host
+
+
+class Pacman(Planned):
+    """The `PackageManager` of Arch, as far as a plan goes."""
+
+    @property
+    def name(self) -> ManagerName:
+        """Its name in actions."""
+        return "pacman"
+
+    def refresh_argv(self) -> Argv:
+        """Return what fetches the package lists together with the upgrade: Arch does not support one without the other."""
+        return ("pacman", "-Syu", "--noconfirm")
+
+    def argv(self, action: Packages, *, status_fd: int | None = None) -> Argv:
+        """Return the install; pacman knows no versions but the current one."""
+        return ("pacman", "-S", "--needed", "--noconfirm", *(package.partition("=")[0] for package in action.install))
+
+    def snapshot(self, host: Host) -> Snapshot | None:
+        """Return every package; `None` when pacman did not answer."""
+        told = host.run(("pacman", "-Q"), timeout=60.0)
+        if told.status != 0:
+            return None
+        rows = (line.split() for line in told.stdout.splitlines())
+        return Snapshot(manager="pacman", packages={name: Installed(version=version) for name, version in rows})
+
+    def installed(self, host: Host, names: tuple[str, ...]) -> Mapping[str, str | None]:
+        """Return what is installed; empty when pacman did not answer."""
+        found = self.snapshot(host)
+        if found is None:
+            return {}
+        return {name: found.packages[name].version if name in found.packages else None for name in names}

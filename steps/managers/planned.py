@@ -1,0 +1,53 @@
+"""A manager whose commands we know and have never run: its plans are shown, and the engine is told not to run them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from steps.managers.base import Argv, Holder, Kept, Simulation, Snapshot
+from steps.model.action import Packages
+from steps.model.base import Words, phrase
+
+if TYPE_CHECKING:
+    from steps.host.base import Host
+
+
+class Planned:
+    """The part of a `PackageManager` that says so."""
+
+    def environment(self) -> Mapping[str, str]:
+        """Return plain variables."""
+        return {"LC_ALL": "C.UTF-8", "TERM": "xterm-256color", "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+
+    def simulate(self, action: Packages, host: Host) -> Simulation:
+        """Return the refusal: without a simulation that we can read, nothing is started."""
+        return Simulation(problem=phrase("manager.plan-only", text=action.manager))
+
+    def keeping(self, simulation: Simulation, host: Host, folder: str) -> tuple[Argv, ...]:
+        """Return nothing: nothing was started."""
+        return ()
+
+    def kept(self, simulation: Simulation, host: Host, folder: str) -> Kept:
+        """Return nothing: nothing was kept."""
+        return Kept()
+
+    def restore(self, before: Snapshot, after: Snapshot, kept: Kept) -> tuple[Argv, ...]:
+        """Return nothing: nothing was changed."""
+        return ()
+
+    def repair(self, host: Host) -> tuple[Argv, ...]:
+        """Return nothing: nothing was started."""
+        return ()
+
+    def lock_holder(self, host: Host) -> Holder | None:
+        """Return `None`: it is not looked for."""
+        return None
+
+    def busy(self, output: str) -> Holder | None:
+        """Return `None`: its messages are not read."""
+        return None
+
+    def cause(self, output: str) -> Words | None:
+        """Return `None`: its messages are not read."""
+        return None

@@ -1,0 +1,275 @@
+"""Python environments as planned actions: made by uv or by venv, filled from the indexes that pip knows here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from steps.errors import PreflightError
+from steps.model.action import AnyAction, FileIs, RemovePath, Run, Succeeds
+from steps.model.base import Record, phrase
+from steps.model.machine import Machine
+from steps.model.plan import Installer, Target
+from steps.model.profile import Profile
+
+LOCK_FILE = "bringup-lock.txt"
+DEFAULT_NAME = "deep-learning"
+
+# Run inside the environment. They are arguments of `python -c`, so that no file of ours has to be on the target.
+_HAS_LINE = "import sys; sys.exit('%d.%d' % sys.version_info[:2] != sys.argv[1])"
+_HAS_ALL = """\
+import importlib.metadata as metadata, sys
+for wanted in sys.argv[1:]:
+    name, _, version = wanted.partition("==")
+    try:
+        found = metadata.distribution(name.partition("[")[0])
+    except metadata.PackageNotFoundError:
+        sys.exit(1)
+    if version and found.version != version and not found.version.startswith(version + "+"):
+        sys.exit(1)
+    if not all(file.locate().exists() for file in found.files or () if not file.name.endswith(".pyc")):
+        sys.exit(1)
+"""
+_FREEZE = """\
+import importlib.metadata as metadata, sys
+found = {d.metadata["Name"].lower().replace("_", "-"): d.version for d in metadata.distributions()}
+lines = [f"{name}=={found[name]}" for name in sorted(found) if name not in ("pip", "setuptools")]
+with open(sys.argv[1], "w", encoding="utf-8") as lock:
+    lock.write("".join(line + "\\n" for line in lines))
+print("\\n".join(lines))
+"""
+
+
+class Interpreter(Record):
+    """Where an environment's Python comes from; `path` is `None` when uv has to fetch it."""
+
+    line: str
+    path: str | None = None
+
+
+class Place(Record):
+    """An environment on disk, and who makes it."""
+
+    manager: Literal["uv", "venv"]
+    path: str
+    interpreter: Interpreter
+
+    @property
+    def python(self) -> str:
+        """Its interpreter."""
+        return f"{self.path}/bin/python"
+
+
+def interpreter(profile: Profile, installer: Installer) -> Interpreter | None:
+    """Return the interpreter of the profile's line, or `None` when the manager can have none; never one of another line.
+
+    Without a line in the profile, it is the newest installed one.
+    """
+    line = profile.environment.python or max(installer.pythons, key=_by_version, default=None)
+    if line is None:
+        return None
+    path = installer.pythons.get(line)
+    if path is None and profile.environment.manager == "venv":
+        return None
+    return Interpreter(line=line, path=path)
+
+
+def _by_version(line: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in line.split(".") if part.isdigit())
+
+
+def place(profile: Profile, target: Target) -> Place:
+    """Return where the environment goes; raises `PreflightError` when no Python of its line can be had."""
+    found = interpreter(profile, target.installer)
+    if found is None:
+        raise PreflightError("python-not-found", line=profile.environment.python or "?")
+    name = profile.environment.name or DEFAULT_NAME
+    path = profile.environment.path or f"{target.installer.environments}/{name}"
+    if path.startswith("~/"):
+        path = f"{target.installer.home}/{path[2:]}"
+    return Place(manager="venv" if profile.environment.manager == "venv" else "uv", path=path.rstrip("/"), interpreter=found)
+
+
+def environment(
+    machine: Machine,
+    profile: Profile,
+    requirements: tuple[str, ...],
+    target: Target,
+    *,
+    indexes: tuple[str, ...] = (),
+    download_bytes: int | None = None,
+    disk_bytes: int | None = None,
+    seconds: float | None = None,
+) -> tuple[AnyAction, ...]:
+    """Return what makes the environment and installs exactly `requirements` ("torch==2.13.0+cpu"); ids are `environment.*`.
+
+    `indexes` are looked at before the person's own index (the one that has a variant's wheels).
+    """
+    where = place(profile, target)
+    fetch = _fetching(profile, target.installer, indexes)
+    by: Literal["root", "user"] = "user"
+    actions: list[AnyAction] = []
+    uv = target.installer.uv
+    if where.manager == "uv" and uv is None:
+        tools = _tools(target.installer)
+        uv = f"{tools}/bin/uv"
+        actions += _bootstrap(tools, target.installer, fetch)
+    env = fetch.environment(where.manager)
+    make = _made_by_uv(where, uv or "uv") if where.manager == "uv" else _made_by_venv(where)
+    there = Succeeds(argv=(where.python, "-I", "-c", _HAS_LINE, where.interpreter.line))
+    actions.append(
+        Run(
+            id="environment.create",
+            title=phrase("manager.action.environment", path=where.path, python=where.interpreter.line),
+            why=phrase("manager.why.environment"),
+            lane="python",
+            by=by,
+            argv=make,
+            env=env,
+            done_when=(there,),
+            undo=(RemovePath(path=where.path),),
+            seconds=3 if where.interpreter.path else 20,
+        )
+    )
+    if not requirements:
+        return tuple(actions)
+    install = _installed_by_uv(where, uv or "uv", fetch) if where.manager == "uv" else _installed_by_pip(where, fetch)
+    lock = f"{where.path}/{LOCK_FILE}"
+    actions.append(
+        Run(
+            id="environment.install",
+            title=phrase("manager.action.requirements", packages=_short(requirements)),
+            lane="python",
+            by=by,
+            needs=("environment.create",),
+            argv=(*install, *requirements),
+            env=env,
+            done_when=(Succeeds(argv=(where.python, "-I", "-c", _HAS_ALL, *requirements)),),
+            download_bytes=download_bytes,
+            disk_bytes=disk_bytes,
+            seconds=seconds or 60,
+            quiet_seconds=120,
+            quiet_why=phrase("manager.quiet.wheels"),
+        )
+    )
+    actions.append(
+        Run(
+            id="environment.lock",
+            title=phrase("manager.action.lock", path=lock),
+            lane="python",
+            by=by,
+            needs=("environment.install",),
+            argv=(where.python, "-I", "-c", _FREEZE, lock),
+            undo=(RemovePath(path=lock),),
+            seconds=1,
+        )
+    )
+    return tuple(actions)
+
+
+def _short(requirements: tuple[str, ...]) -> str:
+    """Return the first requirements as a title can hold them."""
+    first = ", ".join(requirements[:3])
+    return first if len(requirements) <= 3 else f"{first}, …"
+
+
+# --- commands -------------------------------------------------------------------------------------
+
+
+class _Fetching(Record):
+    """Where packages come from, in the spelling that uv and pip share, and how they are reached."""
+
+    options: tuple[str, ...]
+    proxy: str | None
+    certificates: str | None
+
+    def environment(self, manager: Literal["uv", "venv"]) -> Mapping[str, str]:
+        """Return the variables of one installer; without a named bundle, uv is told to trust what the system trusts."""
+        env = {"PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"} if manager == "venv" else {"UV_NO_PROGRESS": "1", "UV_NATIVE_TLS": "1"}
+        if self.proxy is not None:
+            env |= {"HTTPS_PROXY": self.proxy, "HTTP_PROXY": self.proxy, "ALL_PROXY": self.proxy}
+        if self.certificates is not None:
+            env |= {"SSL_CERT_FILE": self.certificates} if manager == "uv" else {"PIP_CERT": self.certificates}
+        return env
+
+
+def _fetching(profile: Profile, installer: Installer, indexes: tuple[str, ...]) -> _Fetching:
+    """Return where packages come from: the profile's word first, else the person's configuration, variant indexes before both."""
+    options: list[str] = []
+    index = profile.network.pypi or installer.index_url
+    if index is not None:
+        options += ["--index-url", index]
+    for extra in (*indexes, *installer.extra_index_urls):
+        options += ["--extra-index-url", extra]
+    links = (profile.network.find_links,) if profile.network.find_links else installer.find_links
+    for link in links:
+        options += ["--find-links", link]
+    return _Fetching(
+        options=tuple(options), proxy=profile.network.proxy or installer.proxy, certificates=profile.network.ca_file or installer.certificates
+    )
+
+
+def _tools(installer: Installer) -> str:
+    """Return the folder of bringup's own uv: the person's, or the machine's for a plain root login."""
+    if installer.environments.startswith(f"{installer.home}/"):
+        return f"{installer.home}/.local/share/bringup/uv"
+    return "/opt/bringup/uv"
+
+
+def _bootstrap(tools: str, installer: Installer, fetch: _Fetching) -> tuple[AnyAction, ...]:
+    """Return what puts uv into a small environment of ours; the interpreter is the newest installed one."""
+    newest = max(installer.pythons, key=_by_version, default=None)
+    if newest is None:
+        raise PreflightError("python-not-found", line="3")
+    here = f"{tools}/bin/python"
+    return (
+        Run(
+            id="environment.uv-folder",
+            title=phrase("manager.action.tools", path=tools),
+            why=phrase("manager.why.uv"),
+            lane="python",
+            by="user",
+            argv=(installer.pythons[newest], "-I", "-m", "venv", tools),
+            done_when=(Succeeds(argv=(here, "-I", "-m", "pip", "--version")),),
+            undo=(RemovePath(path=tools),),
+            seconds=4,
+        ),
+        Run(
+            id="environment.uv",
+            title=phrase("manager.action.uv"),
+            why=phrase("manager.why.uv"),
+            lane="python",
+            by="user",
+            needs=("environment.uv-folder",),
+            argv=(here, "-I", "-m", "pip", "install", "--no-input", "--progress-bar", "off", *fetch.options, "uv"),
+            env=fetch.environment("venv"),
+            done_when=(Succeeds(argv=(f"{tools}/bin/uv", "--version")),),
+            download_bytes=22_000_000,
+            seconds=6,
+        ),
+    )
+
+
+def _made_by_uv(where: Place, uv: str) -> tuple[str, ...]:
+    """Return the call that makes the environment; a named line without an interpreter may only be one that uv manages."""
+    python = (where.interpreter.path,) if where.interpreter.path else (where.interpreter.line, "--managed-python")
+    # What a cut-off call left behind is taken over; without the option uv would stop and ask.
+    return (uv, "venv", "--no-project", "--allow-existing", "--python", *python, where.path)
+
+
+def _made_by_venv(where: Place) -> tuple[str, ...]:
+    return (where.interpreter.path or "python3", "-I", "-m", "venv", where.path)
+
+
+def _installed_by_uv(where: Place, uv: str, fetch: _Fetching) -> tuple[str, ...]:
+    # pip looks at all indexes alike, and people set theirs up for pip; uv by itself stops at the first that knows a name.
+    return (uv, "pip", "install", "--python", where.python, "--index-strategy", "unsafe-best-match", *fetch.options)
+
+
+def _installed_by_pip(where: Place, fetch: _Fetching) -> tuple[str, ...]:
+    return (where.python, "-I", "-m", "pip", "install", "--no-input", "--progress-bar", "off", *fetch.options)
+
+
+def present(path: str) -> FileIs:
+    """Return the probe that an environment's interpreter is there."""
+    return FileIs(path=f"{path}/bin/python")

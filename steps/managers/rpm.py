@@ -1,0 +1,38 @@
+"""What rpm has: the part that dnf and zypper share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from steps.managers.base import Installed
+
+if TYPE_CHECKING:
+    from steps.host.base import Host
+
+_FORMAT = r"%{NAME}\t%|EPOCH?{%{EPOCH}:}:{}|%{VERSION}-%{RELEASE}\t%{ARCH}\n"
+
+
+def packages(host: Host) -> Mapping[str, Installed] | None:
+    """Return every installed package; kernels and others that live side by side are named "name-version". `None`: not known."""
+    told = host.run(("rpm", "-qa", "--qf", _FORMAT), timeout=120.0)
+    if told.status != 0:
+        return None
+    found: dict[str, Installed] = {}
+    for line in sorted(told.stdout.splitlines()):
+        name, version, architecture = line.split("\t")
+        key = name if name not in found else f"{name}-{version}"
+        found[key] = Installed(version=version, architecture=architecture)
+    return found
+
+
+def installed(host: Host, names: tuple[str, ...]) -> Mapping[str, str | None]:
+    """Return the newest installed version of each name, `None` for absent ones; empty when rpm did not answer."""
+    found: dict[str, str | None] = {}
+    for name in names:
+        told = host.run(("rpm", "-q", "--qf", _FORMAT, name), timeout=30.0)
+        if told.status is None or told.status == 127:
+            return {}
+        lines = [line.split("\t") for line in told.stdout.splitlines() if line.count("\t") == 2]
+        found[name] = lines[-1][1] if told.status == 0 and lines else None
+    return found
