@@ -1,0 +1,148 @@
+"""The hardware guide, the boards' menus and the monitoring tools, as records."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from steps.catalog.load import rows
+from steps.model.base import Record
+
+
+class Demand(Record):
+    """The least a machine should have of one thing; `tolerance` is the share by which nominal sizes fall short."""
+
+    item: str
+    minimum: float
+    tolerance: float = 0.0
+    source: str
+
+    def met(self, value: float) -> bool:
+        """Return whether `value` is enough."""
+        return value >= self.minimum * (1 - self.tolerance)
+
+
+class Limit(Record):
+    """The most of one thing that does no harm."""
+
+    item: str
+    maximum: float
+    source: str
+
+
+class Old(Record):
+    """Architectures of one vendor that are older than the guide's minimum."""
+
+    vendor: str
+    architectures: tuple[str, ...]
+    source: str
+
+
+class NoNvlink(Record):
+    """Chips and whole architectures without NVLink."""
+
+    chips: tuple[str, ...] = ()
+    architectures: tuple[str, ...] = ()
+    source: str
+
+
+class NoPeers(Record):
+    """Cards of a brand whose driver offers no peer-to-peer copies over PCIe."""
+
+    brand: str
+    architectures: tuple[str, ...]
+    source: str
+
+
+class Virtual(Record):
+    """Prefixes of interface names that reach no other machine."""
+
+    prefixes: tuple[str, ...]
+    what: Literal["containers", "virtual-machines", "vpn", "kernel"]
+
+
+class Board(Record):
+    """A board vendor and how its BIOS is entered; `matches` are beginnings of the DMI names, in lower case."""
+
+    vendor: str
+    matches: tuple[str, ...]
+    setup_key: str
+    source: str
+
+
+class Menu(Record):
+    """Where one vendor keeps a switch."""
+
+    vendor: str
+    items: tuple[str, ...]
+    path: str
+    entry: str
+    source: str
+
+
+class Tool(Record):
+    """A monitoring or container tool and how it comes."""
+
+    id: str
+    key: str
+    """Its profile key."""
+    label: str
+    how: Literal["python-tool", "service", "packages", "by-hand"]
+    requirement: str | None = None
+    """What `uv tool install` is given."""
+    unit: str | None = None
+    packages: dict[str, tuple[str, ...]] = {}
+    """Package names by distribution id; a distribution that is not named has no package that we know of."""
+    needs: Literal["nvidia", "none"] = "none"
+    command: str | None = None
+    """What a person types to use it, or to install it where we cannot."""
+    source: str
+
+
+def demand(item: str) -> Demand:
+    """Return the demand on one measure."""
+    found: tuple[Demand, ...] = rows("guide.toml", "demand", Demand)
+    return next(row for row in found if row.item == item)
+
+
+def limit(item: str) -> Limit:
+    """Return the limit of one measure."""
+    found: tuple[Limit, ...] = rows("guide.toml", "limit", Limit)
+    return next(row for row in found if row.item == item)
+
+
+def old_architecture(vendor: str, architecture: str | None) -> Old | None:
+    """Return the row that calls an architecture old; `None` for a new or unknown one."""
+    return next((row for row in rows("guide.toml", "old", Old) if row.vendor == vendor and architecture in row.architectures), None)
+
+
+def without_nvlink(chip: str | None, architecture: str | None) -> NoNvlink | None:
+    """Return the row that says a chip has no NVLink; `None` when it may have one or is not known."""
+    found = rows("guide.toml", "nvlink", NoNvlink)
+    return next((row for row in found if chip in row.chips or architecture in row.architectures), None)
+
+
+def without_peers(name: str | None, architecture: str | None) -> NoPeers | None:
+    """Return the row that says a card has no P2P over PCIe; `None` when it may have it or is not known."""
+    found = rows("guide.toml", "p2p", NoPeers)
+    return next((row for row in found if name is not None and row.brand in name and architecture in row.architectures), None)
+
+
+def virtual(interface: str) -> Virtual | None:
+    """Return the row that explains a virtual interface by its name; `None` for any other name."""
+    return next((row for row in rows("guide.toml", "virtual", Virtual) if interface.startswith(row.prefixes)), None)
+
+
+def board(*names: str | None) -> Board | None:
+    """Return the vendor that one of the DMI names begins with; `None` when it is not in the table."""
+    said = tuple(name.strip().lower() for name in names if name)
+    return next((row for row in rows("boards.toml", "board", Board) if any(name.startswith(row.matches) for name in said)), None)
+
+
+def menu(vendor: str, item: str) -> Menu | None:
+    """Return where a vendor keeps a switch; `None` when no source says so."""
+    return next((row for row in rows("boards.toml", "menu", Menu) if row.vendor == vendor and item in row.items), None)
+
+
+def tools() -> tuple[Tool, ...]:
+    """Return the monitoring and container tools in the order of the screen."""
+    return rows("monitoring.toml", "tool", Tool)

@@ -1,0 +1,123 @@
+"""The rules of the BIOS checklist, one function per finding code.
+
+A link's generation is never judged from an idle machine: an idle card shows Gen1 to save power. Its width does not fall then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from steps.catalog import guide
+from steps.detect.measures import short_name
+from steps.model.base import Param, Words, phrase
+from steps.model.finding import Finding, Severity
+from steps.model.machine import IdleState, Machine, judged
+
+Rule = Callable[[Machine], "Finding | None"]
+SLOW_GOVERNORS = ("powersave", "conservative", "ondemand", "schedutil")
+
+
+def setting(
+    code: str, subject: str, because: tuple[Words, ...], severity: Severity = "warning", source: str | None = None, **params: Param
+) -> Finding:
+    """Return a finding of the firmware step."""
+    return Finding(code=code, severity=severity, step="firmware", subject=subject, params=params, because=because, source=source)
+
+
+def guest(machine: Machine) -> bool:
+    """Whether the firmware is a hypervisor's: nothing can be set there."""
+    return machine.os.virtualization not in (None, "none") or machine.os.wsl is True
+
+
+def resizable_bar_off(machine: Machine) -> Finding | None:
+    """The processor reaches only a window of a card's memory."""
+    if machine.firmware.resizable_bar is not False or guest(machine):
+        return None
+    seen = [card for card in judged(machine) if card.bar1_bytes is not None]
+    because = tuple(f"{card.address} {short_name(card)}: BAR1 = {(card.bar1_bytes or 0) >> 20} MB" for card in seen)
+    card = seen[0] if seen else None
+    window = f"{(card.bar1_bytes or 0) >> 20} MB" if card else "256 MB"
+    return setting("resizable-bar-off", "Resizable BAR", because, window=window)
+
+
+def above_4g_off(machine: Machine) -> Finding | None:
+    """Large card memory cannot be mapped."""
+    if machine.firmware.above_4g is not False or guest(machine) or not judged(machine):
+        return None
+    return setting("above-4g-off", "Above 4G Decoding", (phrase("firmware.because.bars-low"),))
+
+
+def pcie_width_reduced(machine: Machine) -> Finding | None:
+    """A card has fewer lanes than it could use; half of them is a common way to share a processor's lanes."""
+    reduced = [
+        card for card in judged(machine) if card.pcie and card.pcie.width and card.pcie.max_width and card.pcie.width < card.pcie.max_width
+    ]
+    if not reduced or guest(machine):
+        return None
+    worst = min(reduced, key=lambda card: card.pcie.width or 0 if card.pcie else 0)
+    width = (worst.pcie.width if worst.pcie else None) or 0
+    wanted = (worst.pcie.max_width if worst.pcie else None) or 0
+    because = tuple(f"{card.address} {short_name(card)}: ×{card.pcie.width} / ×{card.pcie.max_width}" for card in reduced if card.pcie)
+    severity: Severity = "info" if width * 2 >= wanted else "warning"
+    number = machine.accelerators.index(worst)
+    return setting("pcie-width-reduced", f"GPU {number} {short_name(worst)}", because, severity, number=number, width=width, wanted=wanted)
+
+
+def c_states_deep(machine: Machine) -> Finding | None:
+    """The processor may fall asleep deeper than small transfers like."""
+    allowed = guide.limit("idle-latency")
+    deep = [one for one in machine.cpu.idle_states or () if one.enabled and (one.latency_us or 0) > allowed.maximum]
+    if not deep or guest(machine):
+        return None
+    state = max(deep, key=lambda one: one.latency_us or 0)
+    because = tuple(f"{one.name}: {one.latency_us} µs" for one in deep)
+    return setting("c-states-deep", state.name, because, source=allowed.source, state=state.name, latency=state.latency_us or 0)
+
+
+def deepest(machine: Machine) -> IdleState | None:
+    """Return the deepest sleep that is allowed; `None` when none is known."""
+    known = [one for one in machine.cpu.idle_states or () if one.enabled is not False and one.latency_us is not None]
+    return max(known, key=lambda one: one.latency_us or 0) if known else None
+
+
+def governor_not_performance(machine: Machine) -> Finding | None:
+    """The clock is not held high."""
+    governor = machine.cpu.governor
+    if governor not in SLOW_GOVERNORS or guest(machine):
+        return None
+    return setting("governor-not-performance", str(governor), (f"scaling_governor = {governor}",), "info", governor=str(governor))
+
+
+def iommu_breaks_p2p(machine: Machine) -> Finding | None:
+    """An IOMMU that translates stands between cards that could copy directly."""
+    found = judged(machine)
+    offered = [card for card in found if guide.without_peers(card.name, card.architecture) is None]
+    if machine.firmware.iommu != "on" or guest(machine) or len(offered) < 2:
+        return None
+    because = (phrase("firmware.because.iommu"), phrase("firmware.because.cards", count=len(found)))
+    return setting(
+        "iommu-breaks-p2p", "IOMMU", because, source="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html"
+    )
+
+
+def secure_boot_unsigned_module(machine: Machine) -> Finding | None:
+    """Secure Boot keeps the driver's module out; said of a module that was refused, a planned one is the driver step's."""
+    if machine.firmware.secure_boot != "enabled" or machine.driver.state != "blocked":
+        return None
+    return setting("secure-boot-unsigned-module", "Secure Boot", (phrase("firmware.because.blocked"),), "error")
+
+
+RULES: tuple[Rule, ...] = (
+    resizable_bar_off,
+    above_4g_off,
+    pcie_width_reduced,
+    c_states_deep,
+    iommu_breaks_p2p,
+    secure_boot_unsigned_module,
+    governor_not_performance,
+)
+
+
+def judge_firmware(machine: Machine) -> tuple[Finding, ...]:
+    """Return every finding of the BIOS checklist."""
+    return tuple(found for rule in RULES if (found := rule(machine)) is not None)

@@ -1,0 +1,197 @@
+"""The hardware step: the machine as it is, held against the guide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from steps.compat import hardware as rules
+from steps.detect import measures, topology
+from steps.model.action import AnyAction
+from steps.model.base import Words, phrase
+from steps.model.choice import Choice, Mark, Note, Option
+from steps.model.finding import Finding, StepKey
+from steps.model.machine import Machine, judged
+from steps.model.plan import Target
+from steps.model.profile import Profile
+
+KEY: StepKey = "hardware"
+
+
+def applies(machine: Machine) -> bool:
+    """Every machine has hardware to look at."""
+    return True
+
+
+def intro(machine: Machine, answers: Profile) -> Words:
+    """Return how many measures fall short."""
+    count = len(rules.judge_hardware(machine))
+    return phrase("hardware.intro.short", count=count) if count else phrase("hardware.intro.enough")
+
+
+def choices(machine: Machine, answers: Profile) -> tuple[Choice, ...]:
+    """Return one group of facts."""
+    found = {one.code: one for one in rules.judge_hardware(machine)}
+    rows = (
+        _gpu(machine, found),
+        _row("cpu", _cores(machine), found, ("cpu-cores-low",), (machine.cpu.model or "",)),
+        _row("l3", _optional(machine.cpu.l3_bytes, measures.cache), found, ("cpu-l3-small",), (phrase("hardware.explain.l3"),)),
+        _pcie(machine, found),
+        _row("memory", _memory(machine), found, ("memory-small", "memory-no-ecc"), (phrase("hardware.explain.memory"),)),
+        _disks(machine, found, "nvme", "storage-no-nvme"),
+        _disks(machine, found, "data", "storage-no-data-tier"),
+        _disks(machine, found, "archive", "storage-no-backup-tier"),
+        _nvlink(machine, found),
+        _network(machine),
+    )
+    return (Choice(key="hardware", kind="facts", options=tuple(row for row in rows if row is not None)),)
+
+
+def check(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
+    """Return what falls short of the guide, and what could not be known."""
+    return (*rules.judge_hardware(machine), *(gap for gap in machine.gaps if gap.step == KEY))
+
+
+def actions(machine: Machine, answers: Profile, target: Target) -> tuple[AnyAction, ...]:
+    """Hardware is bought, not installed."""
+    return ()
+
+
+def _row(
+    value: str,
+    detail: Words | None,
+    found: dict[str, Finding],
+    codes: tuple[str, ...],
+    sentences: tuple[Words, ...] = (),
+    *,
+    notes: tuple[Note, ...] = (),
+) -> Option:
+    """Return one fact row: unknown without a detail, short with a finding, else enough."""
+    mine = tuple(found[code] for code in codes if code in found)
+    mark: Mark = "unknown" if detail is None else "good"
+    tag: Words = phrase("hardware.tag.unknown") if detail is None else phrase("hardware.tag.enough")
+    if mine:
+        worst = next((one for one in mine if one.severity != "info"), mine[0])
+        mark = "info" if worst.severity == "info" else "catch"
+        tag = phrase(f"hardware.finding.{worst.code}.tag")
+    sources = tuple(Note(label="source", text=one.source) for one in mine[:1] if one.source)
+    said = tuple(sentence for sentence in sentences if sentence)
+    return Option(
+        value=value,
+        label=phrase(f"hardware.row.{value}"),
+        mark=mark,
+        tag=tag,
+        detail=detail or "",
+        sentences=said,
+        findings=mine,
+        notes=notes + sources,
+    )
+
+
+def _optional(value: int | None, said: Callable[[int], str]) -> str | None:
+    """Return a measure in words; `None` stays `None`."""
+    return None if value is None else said(value)
+
+
+def _cores(machine: Machine) -> Words | None:
+    """Return the cores in words."""
+    return None if machine.cpu.cores is None else phrase("hardware.detail.cores", cores=machine.cpu.cores)
+
+
+def _memory(machine: Machine) -> Words | None:
+    """Return the memory's size, with ECC where that is known to be on."""
+    if machine.memory.total_bytes is None:
+        return None
+    return measures.memory(machine.memory.total_bytes) + (" ECC" if machine.memory.ecc else "")
+
+
+def _gpu(machine: Machine, found: dict[str, Finding]) -> Option:
+    """Return the row of the accelerators, with the topology as its picture."""
+    mine = judged(machine)
+    notes = tuple(Note(label="from", text=f"PCI id {pci}") for pci in sorted({card.pci_id for card in mine if card.pci_id})[:2])
+    if not mine:
+        others = tuple(measures.short_name(card) for card in machine.accelerators)
+        return _row("gpu", phrase("hardware.detail.none"), found, ("no-accelerator",), (phrase("hardware.explain.gpu-none"), *others))
+    facts = tuple(_card(machine, position) for position in _distinct(machine))
+    codes = ("gpu-architecture-old", "gpu-memory-small")
+    return _row("gpu", measures.cards(mine), found, codes, facts + topology.tree(machine), notes=notes)
+
+
+def _distinct(machine: Machine) -> tuple[int, ...]:
+    """Return the first position of each kind of judged card."""
+    seen: dict[str, int] = {}
+    for card in judged(machine):
+        seen.setdefault(measures.short_name(card), machine.accelerators.index(card))
+    return tuple(seen.values())
+
+
+def _card(machine: Machine, position: int) -> Words:
+    """Return one kind of card in a sentence."""
+    card = machine.accelerators[position]
+    parts = [measures.short_name(card)]
+    parts += [card.architecture.capitalize()] if card.architecture else []
+    parts += [f"compute capability {card.compute_capability}"] if card.compute_capability else []
+    parts += [measures.memory(card.memory_bytes)] if card.memory_bytes else []
+    return ", ".join(parts)
+
+
+def _pcie(machine: Machine, found: dict[str, Finding]) -> Option | None:
+    """Return the row of the links; absent without a card, unknown where no slot was read."""
+    mine = judged(machine)
+    if not mine:
+        return None
+    known = sorted({said for card in mine if (said := measures.link(card.pcie))})
+    detail = known[0] if known else None
+    sentences: tuple[Words, ...] = (*known, phrase("hardware.explain.idle")) if known else (phrase("hardware.explain.pcie-unknown"),)
+    row = _row("pcie", detail, found, ("cpu-pcie-lanes-few",), sentences)
+    narrow = any(card.pcie and card.pcie.width and card.pcie.max_width and card.pcie.width < card.pcie.max_width for card in mine)
+    if narrow and row.mark == "good":
+        return Option(
+            value=row.value, label=row.label, mark="info", tag=phrase("hardware.tag.see-bios"), detail=row.detail, sentences=row.sentences
+        )
+    return row
+
+
+def _disks(machine: Machine, found: dict[str, Finding], row: str, code: str) -> Option:
+    """Return the row of one storage tier."""
+    sizes = {
+        "nvme": sum(one.bytes or 0 for one in machine.disks if one.tier == "nvme"),
+        "data": rules.data_bytes(machine),
+        "archive": rules.archive_bytes(machine),
+    }
+    empty: dict[str, Words] = {
+        "nvme": phrase("hardware.detail.none"),
+        "data": phrase("hardware.detail.no-ssd"),
+        "archive": phrase("hardware.detail.no-hdd"),
+    }
+    size = sizes[row]
+    detail: Words | None = measures.storage(size) if size else empty[row]
+    hidden = any(one.tier in (None, "virtual", "raid") for one in machine.disks)
+    if not machine.disks or (hidden and not size):
+        detail = None
+    disks = tuple(f"{one.name}  {one.model or ''}  {measures.storage(one.bytes) if one.bytes else ''}"[:39] for one in machine.disks[:6])
+    return _row(row, detail, found, (code,), (phrase(f"hardware.explain.{row}"), *disks))
+
+
+def _nvlink(machine: Machine, found: dict[str, Finding]) -> Option | None:
+    """Return the row of NVLink where several cards could use it."""
+    if len(judged(machine)) < 2:
+        return None
+    kinds = sorted({one.kind for one in machine.links if one.kind.startswith("NV")})
+    detail: Words | None = ", ".join(kinds) or (phrase("hardware.detail.none") if "gpu-no-nvlink" in found else None)
+    return _row("nvlink", detail, found, ("gpu-no-nvlink",), (phrase("hardware.explain.nvlink"), *topology.links(machine)[:8]))
+
+
+def _network(machine: Machine) -> Option | None:
+    """Return the row of the fastest real card that is up; it matters for several machines only, so it is never short."""
+    real = [one for one in machine.networks if one.kind in ("ethernet", "infiniband", "wifi") and one.up]
+    if not machine.networks:
+        return None
+    speeds = [one.speed_mbps for one in real if one.speed_mbps]
+    detail = measures.speed(max(speeds)) if speeds else None
+    sentences: tuple[Words, ...] = (phrase("hardware.explain.network"), *(f"{one.name}  {one.driver or ''}" for one in real[:4]))
+    row = _row("network", detail, {}, (), sentences)
+    if speeds and max(speeds) < 10_000:
+        return Option(
+            value=row.value, label=row.label, mark="info", tag=phrase("hardware.tag.one-box"), detail=row.detail, sentences=row.sentences
+        )
+    return row
