@@ -66,6 +66,10 @@ class Host(Protocol):
         """Return what a harmless probe prints under LC_ALL=C; never through a shell."""
         ...
 
+    def recorded(self) -> tuple[tuple[str, ...], ...]:
+        """Return the command lines that a capture holds, for probes that accept any spelling; empty for a real machine."""
+        ...
+
     def command(self, argv: tuple[str, ...]) -> tuple[str, ...]:
         """Return how `argv` is started on this host: itself, or behind `chroot`."""
         ...

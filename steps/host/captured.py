@@ -192,8 +192,8 @@ class CapturedHost:
         found = self._commands.get(argv)
         return Result() if found is None else Result(stdout=found.stdout, stderr=found.stderr, status=found.status)
 
-    def commands(self) -> tuple[tuple[str, ...], ...]:
-        """Return the command lines that were recorded, for probes that accept any spelling."""
+    def recorded(self) -> tuple[tuple[str, ...], ...]:
+        """Return the command lines that were recorded."""
         return tuple(self._commands)
 
     def command(self, argv: tuple[str, ...]) -> tuple[str, ...]:

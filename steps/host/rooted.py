@@ -13,7 +13,7 @@ from steps.host.local import run_bounded
 _OF_THE_HARDWARE = ("/sys/", "/proc/", "/dev/")
 _OF_THE_RUNNING_KERNEL = re.compile(r"^/(sys/module|proc/driver|proc/modules|dev)(/|$)")
 _KERNEL = ("/proc/sys/kernel/osrelease",)
-_HARDWARE_PROBES = frozenset(("lspci", "lscpu", "lsblk", "dmidecode", "mokutil", "ip", "ibstat", "dmesg", "nvidia-smi", "rocminfo", "rocm-smi", "hl-smi"))
+_HARDWARE_PROBES = frozenset(("lspci", "lscpu", "lsblk", "dmidecode", "mokutil", "ip", "ibstat", "dmesg", "uname"))
 _DRIVER_PROBES = frozenset(("nvidia-smi", "rocm-smi", "rocminfo", "hl-smi", "dmesg"))
 """They would answer for the driver of the machine we run on, not for the mounted system's."""
 
@@ -80,11 +80,13 @@ class RootedHost(FileTree):
             return Result()
         if argv[0] in _HARDWARE_PROBES:
             return self.hardware.run(argv, timeout=timeout)
-        if argv[:1] == ("uname",):
-            return Result()
         # chroot answers 127 by itself when the program is not in the root; without privilege it cannot look: not known.
         found = run_bounded(self.command(argv), timeout)
         return Result() if found.status in (125, 126) else found
+
+    def recorded(self) -> tuple[tuple[str, ...], ...]:
+        """Return the probes of the hardware that a capture holds."""
+        return tuple(argv for argv in self.hardware.recorded() if argv[0] in _HARDWARE_PROBES - _DRIVER_PROBES)
 
     def command(self, argv: tuple[str, ...]) -> tuple[str, ...]:
         """Return `argv` behind `chroot`."""

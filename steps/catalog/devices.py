@@ -1,0 +1,114 @@
+"""Accelerators and processors by what the hardware calls itself."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import msgspec
+
+from steps import resources
+from steps.catalog.load import CatalogError, rows
+from steps.model.base import Record
+
+
+class GpuRow(Record):
+    """One NVIDIA PCI device; `last_driver_branch` absent means still supported, `open_modules` is no, optional or required."""
+
+    device: str
+    name: str
+    chip: str | None = None
+    architecture: str | None = None
+    compute_capability: str | None = None
+    last_driver_branch: str | None = None
+    open_modules: str | None = None
+    confidence: str | None = None
+    source: str | None = None
+
+
+class AcceleratorRow(Record):
+    """One accelerator of another vendor (PCI vendor and device)."""
+
+    vendor: str
+    device: str
+    name: str
+    chip: str | None = None
+    architecture: str | None = None
+    gfx: str | None = None
+    integrated: str | None = None
+    confidence: str | None = None
+    source: str | None = None
+
+
+class CpuRow(Record):
+    """Processors whose model name matches: PCIe lanes of one socket, and L3 of one socket where all of them have the same."""
+
+    model: str
+    pcie_lanes: int | None = None
+    l3_mib: float | None = None
+    together: bool = False
+    """Whether sockets add up; in two-socket EPYC machines lanes join the sockets, so the sum is not known."""
+    source: str
+
+
+@cache
+def _indexed(file: str, keys: int) -> dict[str, list[str]]:
+    """Return the lines of a table by their first cells, unconverted: a machine needs a few of thousands of rows."""
+    head, *body = resources.read_text("data", file).splitlines()
+    found = {"": head.split("\t")}
+    for line in body:
+        cells = line.split("\t")
+        found[":".join(cells[:keys])] = cells
+    return found
+
+
+def _row(file: str, keys: int, key: str, record: type[msgspec.Struct]) -> msgspec.Struct | None:
+    table = _indexed(file, keys)
+    cells = table.get(key) if key else None
+    if cells is None:
+        return None
+    try:
+        return msgspec.convert({name: cell for name, cell in zip(table[""], cells, strict=True) if cell}, record)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise CatalogError(f"{file}: {key}: {error}") from error
+
+
+@cache
+def gpu(pci_id: str) -> GpuRow | None:
+    """Return what is known of an NVIDIA device (`10de:2684`), or `None`."""
+    vendor, _, device = pci_id.lower().partition(":")
+    found = _row("gpus.tsv", 1, device, GpuRow) if vendor == "10de" else None
+    return found if isinstance(found, GpuRow) else None
+
+
+@cache
+def accelerator(pci_id: str) -> AcceleratorRow | None:
+    """Return what is known of another vendor's device (`1002:74a1`), or `None`."""
+    found = _row("accelerators.tsv", 2, pci_id.lower(), AcceleratorRow)
+    return found if isinstance(found, AcceleratorRow) else None
+
+
+def gpu_by_name(name: str) -> GpuRow | None:
+    """Return the row that all NVIDIA devices of that name agree on (chip, architecture, compute capability), else `None`."""
+    wanted = squashed(name)
+    found = [gpu(f"10de:{device}") for device, cells in _indexed("gpus.tsv", 1).items() if device and squashed(cells[1]) == wanted]
+    told = [row for row in found if row is not None]
+    if not told or len({(row.architecture, row.compute_capability) for row in told}) != 1:
+        return None
+    chips = {row.chip for row in told}
+    first = told[0]
+    return first if len(chips) == 1 else msgspec.structs.replace(first, chip=None)
+
+
+_VENDOR_WORDS = re.compile(r"\b(nvidia|geforce|tesla|quadro|graphics|gpu)\b|[^a-z0-9]+")
+
+
+def squashed(name: str) -> str:
+    """Return a device name without vendor words, for comparing."""
+    return _VENDOR_WORDS.sub("", name.lower())
+
+
+@cache
+def cpu(model: str) -> CpuRow | None:
+    """Return what is known of a processor by the model name that the kernel prints, or `None`."""
+    return next((row for row in rows("cpus.toml", "cpu", CpuRow) if re.search(row.model, model)), None)

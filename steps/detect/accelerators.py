@@ -1,0 +1,113 @@
+"""The GPUs and other accelerators: found on the PCI bus, named by tables, completed by a working driver."""
+
+from __future__ import annotations
+
+import re
+
+from steps.catalog import devices as catalog
+from steps.detect import pci
+from steps.detect.pci import Device
+from steps.detect.probes import Probes
+from steps.detect.smi import Smi, SmiGpu
+from steps.model.machine import Accelerator, PcieLink, Vendor
+
+_VENDORS: dict[str, Vendor] = {"10de": "nvidia", "1002": "amd", "8086": "intel", "1da3": "habana"}
+_DISPLAY = ("0300", "0302", "0380")
+_COMPUTE = "1200"
+
+
+def accelerators(host: Probes, bus: tuple[Device, ...], smi: Smi, *, wsl: bool) -> tuple[Accelerator, ...]:
+    """Return every GPU and accelerator; management controllers that only paint a console are not among them."""
+    found = [_accelerator(host, pci.detailed(host, device), bus, smi) for device in bus if _is_accelerator(device)]
+    if found or not wsl:
+        return tuple(found)
+    return tuple(_in_wsl(gpu) for gpu in smi.gpus)
+
+
+def _is_accelerator(device: Device) -> bool:
+    if device.vendor == "1da3":
+        return True
+    if device.kind[:4] == _COMPUTE:
+        return device.vendor != "8086" or catalog.accelerator(device.pci_id) is not None
+    return device.vendor in _VENDORS and device.kind[:4] in _DISPLAY
+
+
+def _accelerator(host: Probes, device: Device, bus: tuple[Device, ...], smi: Smi) -> Accelerator:
+    vendor = _VENDORS.get(device.vendor, "other")
+    told = next((gpu for gpu in smi.gpus if gpu.address == device.address), SmiGpu())
+    row, other = catalog.gpu(device.pci_id), catalog.accelerator(device.pci_id)
+    return Accelerator(
+        address=device.address,
+        vendor=vendor,
+        pci_id=device.pci_id if device.device else None,
+        name=_name(host, device, told),
+        chip=row.chip if row else other.chip if other else None,
+        architecture=row.architecture if row else other.architecture if other else None,
+        compute_capability=told.compute_capability or (row.compute_capability if row else None),
+        gfx=other.gfx if other else None,
+        memory_bytes=told.memory_bytes or _amd_memory(host, device),
+        kernel_driver=device.driver,
+        pcie=_link(device, told),
+        bar1_bytes=_bar1(vendor, device) or told.bar1_bytes,
+        numa_node=device.numa_node,
+        integrated=_integrated(device, bus),
+        sriov=device.sriov,
+        ecc=told.ecc,
+        mig=told.mig,
+    )
+
+
+def _name(host: Probes, device: Device, told: SmiGpu) -> str | None:
+    """Return the name by the driver, else by the tables, else as lspci prints it."""
+    if told.name:
+        return told.name
+    information = host.read(f"/proc/driver/nvidia/gpus/{device.address}/information") or ""
+    model = re.search(r"^Model:\s*(\S.*?)\s*$", information, re.MULTILINE)
+    if model and model[1] not in ("Unknown", "N/A"):
+        return model[1]
+    row = catalog.gpu(device.pci_id) or catalog.accelerator(device.pci_id)
+    return row.name if row else device.name
+
+
+def _amd_memory(host: Probes, device: Device) -> int | None:
+    return host.number(f"{pci.DEVICES}/{device.address}/mem_info_vram_total") if device.vendor == "1002" else None
+
+
+def _link(device: Device, told: SmiGpu) -> PcieLink | None:
+    """Return the link that the bus shows, its gaps filled by the driver; `None` when neither knows anything."""
+    fields = {
+        field: getattr(device.link, field) if getattr(device.link, field) is not None else getattr(told.link, field)
+        for field in PcieLink.__struct_fields__
+    }
+    return PcieLink(**fields) if any(value is not None for value in fields.values()) else None
+
+
+def _bar1(vendor: str, device: Device) -> int | None:
+    """Return the size of the window onto the card's memory: NVIDIA's second region, the first of the others."""
+    position = 1 if vendor == "nvidia" else 0
+    return device.bars[position] or None if len(device.bars) > position else None
+
+
+def _integrated(device: Device, bus: tuple[Device, ...]) -> bool:
+    """Return whether the GPU is part of the processor: Intel's sit on bus 0, AMD's are known by id."""
+    if device.vendor == "8086":
+        return device.address.split(":")[1] == "00"
+    row = catalog.accelerator(device.pci_id)
+    return row is not None and row.integrated == "yes"
+
+
+def _in_wsl(gpu: SmiGpu) -> Accelerator:
+    """Return a GPU that Windows lends: no PCI address of this side, no driver to install."""
+    row = catalog.gpu_by_name(gpu.name) if gpu.name else None
+    return Accelerator(
+        vendor="nvidia",
+        name=gpu.name,
+        chip=row.chip if row else None,
+        architecture=row.architecture if row else None,
+        compute_capability=gpu.compute_capability or (row.compute_capability if row else None),
+        memory_bytes=gpu.memory_bytes,
+        kernel_driver="dxgkrnl",
+        pcie=gpu.link if gpu.link != PcieLink() else None,
+        ecc=gpu.ecc,
+        mig=gpu.mig,
+    )

@@ -1,0 +1,156 @@
+"""The accelerator driver: which is loaded, which is installed, and whether it works."""
+
+from __future__ import annotations
+
+import re
+
+from steps.detect.packages import Packages
+from steps.detect.probes import Probes
+from steps.detect.smi import Smi
+from steps.model.machine import Accelerator, Driver, DriverState, Flavor, Origin
+
+MODINFO = ("modinfo", "nvidia")
+DKMS = ("dkms", "status")
+_PACKAGES = (
+    r"(nvidia-.*|libnvidia-.*|libcuda1|cuda-drivers.*|nvidia|xserver-xorg-video-nvidia.*|linux-modules-nvidia-.*|linux-objects-nvidia-.*|"
+    r"k?mod-nvidia.*|akmod-nvidia.*|dkms|amdgpu-dkms|amdgpu-core|rocm-core|rocm|hip-runtime-amd|habanalabs.*)"
+)
+_DRIVER_PACKAGE = re.compile(r"(nvidia-(driver|open|dkms|kernel|utils|headless|compute-utils)\b.*|libnvidia-(compute|gl|cfg1)\b.*|cuda-drivers.*|libcuda1|k?mod-nvidia.*|akmod-nvidia.*|linux-modules-nvidia-.*)")
+
+
+def driver(host: Probes, cards: tuple[Accelerator, ...], smi: Smi, packages: Packages, *, wsl: bool) -> Driver:
+    """Return the driver of the machine's one vendor; state "absent" where there is nothing to drive and nothing installed."""
+    vendors = {card.vendor for card in cards if not card.integrated}
+    if "nvidia" not in vendors and "amd" in vendors:
+        return _amd(host, cards, packages)
+    found = tuple(package for package in packages.matching(_PACKAGES))
+    loaded = _loaded(host)
+    library = _library(host, smi, packages)
+    flavor = None if wsl else _flavor(host, packages, loaded=loaded is not None)
+    return Driver(
+        state=_state(host, cards, smi, packages, loaded, library, wsl=wsl),
+        kernel_version=loaded,
+        library_version=library,
+        flavor=flavor,
+        source=_source(host, packages),
+        cuda_max=smi.cuda_version,
+        packages=found,
+    )
+
+
+def _loaded(host: Probes) -> str | None:
+    """Return the version of the module in the running kernel, or `None`."""
+    text = host.read("/proc/driver/nvidia/version") or ""
+    found = re.search(r"Kernel Module(?: for \S+)?\s+(\d+\.\d+(?:\.\d+)?)", text)
+    return found[1] if found else host.line("/sys/module/nvidia/version")
+
+
+def _library(host: Probes, smi: Smi, packages: Packages) -> str | None:
+    """Return the version of the user-space libraries: by their file names, else by the driver's tools, else by packages."""
+    names = host.glob("/usr/lib/*-linux-gnu/libnvidia-ml.so.*.*") + host.glob("/usr/lib64/libnvidia-ml.so.*.*")
+    versions = {found[1] for name in names if (found := re.search(r"\.so\.(\d+\.\d+(?:\.\d+)?)$", name))}
+    if len(versions) == 1:
+        return versions.pop()
+    installed = {
+        found[1]
+        for package in packages.matching(r"libnvidia-compute(-\d+.*)?|libcuda1|libnvidia-ml1|nvidia-driver-cuda(-libs)?")
+        if (found := re.match(r"(?:\d+:)?(\d+\.\d+(?:\.\d+)?)", package.version or ""))
+    }
+    if len(installed) == 1:
+        return installed.pop()
+    return smi.library_version or smi.driver_version
+
+
+def _flavor(host: Probes, packages: Packages, *, loaded: bool) -> Flavor | None:
+    """Return which of the two kernel modules it is: the loaded one's own words, else the one on disk, else packages."""
+    text = host.read("/proc/driver/nvidia/version") or ""
+    if "Open Kernel Module" in text:
+        return "open"
+    if "Kernel Module" in text:
+        return "proprietary"
+    license_ = re.search(r"^license:\s*(.+)$", host.run(MODINFO).stdout, re.MULTILINE)
+    if license_:
+        return "open" if "GPL" in license_[1] else "proprietary" if "NVIDIA" in license_[1] else None
+    if loaded:
+        return None
+    if packages.matching(r"nvidia-(driver|dkms|headless|kernel-source|kernel)-\d+(-server)?-open|nvidia-open(-\d+)?|nvidia-kernel-open-dkms|kmod-nvidia-open.*|nvidia-open-dkms"):
+        return "open"
+    if packages.matching(r"nvidia-(driver|dkms)-\d+(-server)?|nvidia-kernel-dkms|cuda-drivers(-\d+)?"):
+        return "proprietary"
+    return None
+
+
+def _source(host: Probes, packages: Packages) -> Origin | None:
+    """Return where the driver came from; a `.run` installer beside packages is a mixture."""
+    packaged = bool(packages.matching(_DRIVER_PACKAGE.pattern))
+    installer = bool(host.exists("/usr/bin/nvidia-uninstall")) or host.read("/var/log/nvidia-installer.log") is not None
+    if packaged:
+        return "mixed" if installer else "apt" if packages.manager == "apt" else "dnf"
+    return "runfile" if installer else None
+
+
+def _state(
+    host: Probes, cards: tuple[Accelerator, ...], smi: Smi, packages: Packages, loaded: str | None, library: str | None, *, wsl: bool
+) -> DriverState:
+    nvidia = [card for card in cards if card.vendor == "nvidia"]
+    if smi.trouble == "mismatch":
+        return "mismatch"
+    if loaded is not None and smi.trouble in ("failing", "no-devices"):
+        return "failing"
+    if smi.gpus or smi.driver_version:
+        return "working"
+    if loaded is not None:
+        return _state_of_loaded(nvidia, loaded, library)
+    if not nvidia and not wsl:
+        return "absent" if smi.installed is False or not packages.matching(_DRIVER_PACKAGE.pattern) else "not-loaded"
+    if _blocked(host):
+        return "blocked"
+    return _state_of_unloaded(host, nvidia, smi, packages)
+
+
+def _state_of_loaded(nvidia: list[Accelerator], loaded: str, library: str | None) -> DriverState:
+    """Return the state of a loaded module that no tool was asked about."""
+    if library is not None and library != loaded and not loaded.startswith(f"{library}."):
+        return "mismatch"
+    return "failing" if nvidia and all(card.kernel_driver is None for card in nvidia) else "unknown"
+
+
+_BLOCKED = re.compile(r"Key was rejected by service|Required key not available|Lockdown: modprobe: unsigned module loading|Loading of unsigned module is rejected")
+
+
+def _blocked(host: Probes) -> bool:
+    """Return whether the kernel refused an unsigned module."""
+    if _BLOCKED.search(host.run(("modprobe", "nvidia")).text if ("modprobe", "nvidia") in host.host.recorded() else ""):
+        return True
+    return any("nvidia" in line for line in host.run(("dmesg",)).stdout.splitlines() if _BLOCKED.search(line))
+
+
+def _state_of_unloaded(host: Probes, nvidia: list[Accelerator], smi: Smi, packages: Packages) -> DriverState:
+    """Return why no module is loaded: nothing installed, another driver in the way, or simply not loaded."""
+    installed = bool(packages.matching(_DRIVER_PACKAGE.pattern)) or smi.installed is True
+    module = host.run(MODINFO)
+    if not installed and module.status != 0:
+        told = smi.installed is False or packages.known or module.status is not None or host.exists("/sys/module/nvidia") is False
+        return "absent" if told else "unknown"
+    if any(card.kernel_driver in ("nouveau", "nova", "vfio-pci") for card in nvidia):
+        return "blocked"
+    if "NVRM: The NVIDIA GPU" in (log := host.run(("dmesg",)).stdout) or "RmInitAdapter failed" in log:
+        return "failing"
+    return "not-loaded"
+
+
+def _amd(host: Probes, cards: tuple[Accelerator, ...], packages: Packages) -> Driver:
+    """Return the amdgpu driver; it works when it holds every card."""
+    amd = [card for card in cards if card.vendor == "amd" and not card.integrated]
+    loaded = host.exists("/sys/module/amdgpu")
+    bound = [card.kernel_driver == "amdgpu" for card in amd]
+    state: DriverState = "working" if bound and all(bound) else "not-loaded" if loaded is False else "failing" if loaded else "unknown"
+    found = packages.matching(_PACKAGES)
+    return Driver(
+        state=state,
+        kernel_version=host.line("/sys/module/amdgpu/version"),
+        library_version=host.line("/opt/rocm/.info/version"),
+        flavor="open" if loaded else None,
+        source=packages.manager if any(package.name.startswith("amdgpu") for package in found) else None,
+        packages=found,
+    )

@@ -1,0 +1,62 @@
+"""The Python environments of a machine and the frameworks in them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+from steps.detect.probes import Probes
+from steps.model.machine import Environment
+
+_CONFIGS = (
+    "/opt/bringup/envs/*/pyvenv.cfg",
+    "/root/.local/share/bringup/envs/*/pyvenv.cfg",
+    "/home/*/.local/share/bringup/envs/*/pyvenv.cfg",
+    "/home/*/*/pyvenv.cfg",
+    "/home/*/*/.venv/pyvenv.cfg",
+    "/home/*/.venv/pyvenv.cfg",
+    "/opt/*/pyvenv.cfg",
+    "/root/*/pyvenv.cfg",
+)
+_CONDA = ("/opt/{}", "/root/{}", "/home/*/{}", "/usr/local/{}")
+_CONDA_NAMES = ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "conda")
+_FRAMEWORKS = ("torch", "torchvision", "torchaudio", "tensorflow", "jax", "jaxlib", "transformers", "deepspeed", "vllm", "numpy", "triton", "cupy")
+
+
+def environments(host: Probes) -> tuple[Environment, ...]:
+    """Return the environments in the usual places."""
+    found: dict[str, Environment] = {}
+    for pattern in _CONFIGS:
+        for config in host.glob(pattern):
+            path = str(PurePosixPath(config).parent)
+            found.setdefault(path, _venv(host, path, host.read(config) or ""))
+    for folder in _CONDA:
+        for name in _CONDA_NAMES:
+            for history in (*host.glob(f"{folder.format(name)}/conda-meta/history"), *host.glob(f"{folder.format(name)}/envs/*/conda-meta/history")):
+                path = str(PurePosixPath(history).parent.parent)
+                found.setdefault(path, _conda(host, path))
+    return tuple(found.values())
+
+
+def _venv(host: Probes, path: str, config: str) -> Environment:
+    version = re.search(r"^version(?:_info)?\s*=\s*(\d+\.\d+(?:\.\d+)?)", config, re.MULTILINE)
+    manager = "uv" if re.search(r"^uv\s*=", config, re.MULTILINE) else "venv"
+    return Environment(
+        manager=manager, name=PurePosixPath(path).name, path=path, python=version[1] if version else None, frameworks=_frameworks(host, path)
+    )
+
+
+def _conda(host: Probes, path: str) -> Environment:
+    python = next((found[1] for name in host.listdir(f"{path}/conda-meta") or () if (found := re.match(r"python-(\d+\.\d+\.\d+)-", name))), None)
+    return Environment(manager="conda", name=PurePosixPath(path).name, path=path, python=python, frameworks=_frameworks(host, path))
+
+
+def _frameworks(host: Probes, path: str) -> dict[str, str]:
+    """Return the frameworks by the names of their metadata folders."""
+    found: dict[str, str] = {}
+    for folder in host.glob(f"{path}/lib/python3*/site-packages"):
+        for name in host.listdir(folder) or ():
+            match = re.fullmatch(r"([A-Za-z0-9_.]+)-([^-]+)\.dist-info", name)
+            if match and match[1].lower() in _FRAMEWORKS:
+                found[match[1].lower()] = match[2]
+    return found

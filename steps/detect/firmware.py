@@ -1,0 +1,119 @@
+"""The board, and what its firmware was told to do."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from steps.detect import pci
+from steps.detect.probes import Probes
+from steps.model.machine import Accelerator, Firmware, FirmwareSriov
+
+ASKED = (("mokutil", "--sb-state"),)
+_DMI = "/sys/class/dmi/id"
+_EFIVARS = "/sys/firmware/efi/efivars"
+_GLOBAL = "8be4df61-93ca-11d2-aa0d-00e098032b8c"
+_FILLERS = re.compile(r"(to be filled by o\.?e\.?m\.?|system (product name|manufacturer|version)|default string|not (specified|applicable)|unknown|none|n/a|\.*|x+)", re.IGNORECASE)
+
+
+def firmware(host: Probes, accelerators: tuple[Accelerator, ...]) -> Firmware:
+    """Return the board's names and the settings that the running system can see."""
+    uefi = host.exists("/sys/firmware/efi")
+    return Firmware(
+        vendor=_dmi(host, "sys_vendor") or _dmi(host, "board_vendor"),
+        board=_dmi(host, "board_name"),
+        product=_dmi(host, "product_name") or _dmi(host, "board_name"),
+        bios_version=_dmi(host, "bios_version"),
+        bios_date=_dmi(host, "bios_date"),
+        uefi=uefi,
+        secure_boot=_secure_boot(host, uefi),
+        iommu=_iommu(host),
+        above_4g=_above_4g(host, accelerators),
+        resizable_bar=_resizable_bar(accelerators),
+        sriov=_sriov(host),
+    )
+
+
+def _dmi(host: Probes, name: str) -> str | None:
+    text = host.line(f"{_DMI}/{name}")
+    return None if text is None or _FILLERS.fullmatch(text) else text
+
+
+SecureBoot = Literal["enabled", "disabled", "setup", "unsupported"]
+
+
+def _secure_boot(host: Probes, uefi: bool | None) -> SecureBoot | None:
+    """Return the state from the EFI variable itself, else from mokutil; a BIOS without UEFI has none."""
+    enabled = _variable(host, "SecureBoot")
+    if enabled is not None:
+        if _variable(host, "SetupMode") == 1:
+            return "setup"
+        return "enabled" if enabled == 1 else "disabled"
+    said = host.run(("mokutil", "--sb-state")).text
+    if "SecureBoot enabled" in said:
+        return "enabled"
+    if "SecureBoot disabled" in said:
+        return "setup" if "Setup Mode" in said else "disabled"
+    if uefi is False or "doesn't support Secure Boot" in said:
+        return "unsupported"
+    return None
+
+
+def _variable(host: Probes, name: str) -> int | None:
+    """Return the last byte of an EFI variable, its value after four bytes of attributes."""
+    data = host.read_bytes(f"{_EFIVARS}/{name}-{_GLOBAL}")
+    return data[4] if data is not None and len(data) == 5 else None
+
+
+def _iommu(host: Probes) -> Literal["on", "passthrough", "off"] | None:
+    """Return whether devices are translated: groups exist only when an IOMMU works."""
+    at = "/sys/kernel/iommu_groups"
+    groups = host.listdir(at)
+    if groups is None:
+        return "off" if host.exists(at) is False else None
+    if not groups:
+        return "off"
+    kinds = {kind for group in groups if (kind := host.line(f"{at}/{group}/type")) is not None}
+    cmdline = (host.read("/proc/cmdline") or "").split()
+    if kinds == {"identity"} or (not kinds and ("iommu=pt" in cmdline or "iommu.passthrough=1" in cmdline)):
+        return "passthrough"
+    return "on"
+
+
+def _above_4g(host: Probes, accelerators: tuple[Accelerator, ...]) -> bool | None:
+    """Return whether a card's memory window lies above 4 GiB; `None` where no card's windows can be seen."""
+    for card in accelerators:
+        if card.integrated or card.address is None:
+            continue
+        starts = [line.split()[0] for line in (host.read(f"{pci.DEVICES}/{card.address}/resource") or "").splitlines()[:6] if line.split()]
+        try:
+            numbers = [int(start, 16) for start in starts]
+        except ValueError:
+            continue
+        if any(numbers):
+            return any(number >= 1 << 32 for number in numbers)
+    return None
+
+
+def _resizable_bar(accelerators: tuple[Accelerator, ...]) -> bool | None:
+    """Return whether a window covers its card's memory, where both sizes are known."""
+    known = [
+        card.bar1_bytes >= card.memory_bytes * 0.9
+        for card in accelerators
+        if not card.integrated and card.bar1_bytes is not None and card.memory_bytes is not None
+    ]
+    return all(known) if known else None
+
+
+def _sriov(host: Probes) -> FirmwareSriov | None:
+    """Return the devices that can be split; `None` where the bus was not seen."""
+    if host.listdir(pci.DEVICES) is None:
+        return None
+    capable: list[str] = []
+    enabled = 0
+    for path in host.glob(f"{pci.DEVICES}/*/sriov_totalvfs"):
+        at = path.removesuffix("/sriov_totalvfs")
+        if (host.number(path) or 0) > 0:
+            capable.append(at.rsplit("/", 1)[-1])
+            enabled += host.number(f"{at}/sriov_numvfs") or 0
+    return FirmwareSriov(capable=tuple(capable), enabled=enabled)

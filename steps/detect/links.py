@@ -1,0 +1,64 @@
+"""How the accelerators of a machine reach each other."""
+
+from __future__ import annotations
+
+import re
+
+from steps.detect.pci import Device
+from steps.detect.probes import Probes
+from steps.model.machine import Accelerator, Link
+
+TOPOLOGY = ("nvidia-smi", "topo", "-m")
+_KIND = re.compile(r"^(NV\d+|PIX|PXB|PHB|NODE|SYS)$")
+
+
+def links(host: Probes, accelerators: tuple[Accelerator, ...], bus: tuple[Device, ...], *, ask: bool) -> tuple[Link, ...]:
+    """Return every pair; by the driver's own matrix where it can be had, else by the way through the PCI tree."""
+    judged = [position for position, card in enumerate(accelerators) if not card.integrated]
+    nvidia = [position for position in judged if accelerators[position].vendor == "nvidia"]
+    found: dict[tuple[int, int], str] = {}
+    if len(nvidia) > 1 and ask:
+        # nvidia-smi numbers the cards in the order of their addresses.
+        for (first, second), kind in matrix(host.run(TOPOLOGY, timeout=20).stdout).items():
+            if second < len(nvidia):
+                found[nvidia[first], nvidia[second]] = kind
+    branches = {device.address: device for device in bus}
+    for order, first in enumerate(judged):
+        for second in judged[order + 1 :]:
+            way = found.get((first, second)) or _way(branches.get(accelerators[first].address or ""), branches.get(accelerators[second].address or ""))
+            if way is not None:
+                found[first, second] = way
+    return tuple(Link(a=first, b=second, kind=kind) for (first, second), kind in sorted(found.items()))
+
+
+def matrix(text: str) -> dict[tuple[int, int], str]:
+    """Return the upper half of the GPU part of `nvidia-smi topo -m`."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    rows = [re.split(r"\s+", line.strip()) for line in text.splitlines() if re.match(r"^\s*GPU\d+\s", line)]
+    rows = [row for row in rows if not (len(row) > 1 and re.match(r"GPU\d+$", row[1]))]
+    found: dict[tuple[int, int], str] = {}
+    for row in rows:
+        first = int(row[0][3:])
+        for second, cell in enumerate(row[1 : len(rows) + 1]):
+            if second > first and _KIND.match(cell):
+                found[first, second] = cell
+    return found
+
+
+def _way(first: Device | None, second: Device | None) -> str | None:
+    """Return the distance through the PCI tree in nvidia-smi's words; `None` where a place is not known."""
+    if first is None or second is None or not first.branch or not second.branch:
+        return None
+    shared = 0
+    for left, right in zip(first.branch, second.branch, strict=False):
+        if left != right:
+            break
+        shared += 1
+    if shared:
+        # Above each card stands at least its own port; a shared switch with nothing else between is one bridge away.
+        return "PIX" if len(first.branch) - shared <= 2 and len(second.branch) - shared <= 2 else "PXB"
+    if first.branch[0][:7] == second.branch[0][:7]:
+        return "PHB"
+    if first.numa_node is None or second.numa_node is None:
+        return None
+    return "NODE" if first.numa_node == second.numa_node else "SYS"

@@ -1,0 +1,92 @@
+"""The network interfaces."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import PurePosixPath
+from typing import Literal
+
+from steps.detect.probes import Probes
+from steps.model.machine import Network
+
+NET = "/sys/class/net"
+IP = ("ip", "-j", "addr")
+Kind = Literal["ethernet", "infiniband", "wifi", "virtual", "loopback"]
+_VIRTUAL = re.compile(r"^(docker|br-|virbr|veth|vnet|tun|tap|tailscale|wg|bond|team|dummy|cni|flannel|cali|lxcbr|lxdbr|podman|nerdctl|vmnet|vboxnet)")
+
+
+def networks(host: Probes) -> tuple[Network, ...]:
+    """Return the interfaces by name."""
+    addresses = _addresses(host)
+    return tuple(_network(host, name, addresses.get(name, ())) for name in host.listdir(NET) or () if name != "bonding_masters")
+
+
+def _network(host: Probes, name: str, addresses: tuple[str, ...]) -> Network:
+    at = f"{NET}/{name}"
+    speed = host.number(f"{at}/speed")
+    return Network(
+        name=name,
+        driver=_driver(host, at),
+        kind=_kind(host, at, name),
+        up=_up(host, at),
+        speed_mbps=speed if speed is not None and speed > 0 else None,
+        addresses=addresses,
+    )
+
+
+def _driver(host: Probes, at: str) -> str | None:
+    """Return the driver bound to the device behind an interface; a virtio function's is one level up in name only."""
+    driver = host.readlink(f"{at}/device/driver")
+    if driver is None:
+        return None
+    name = PurePosixPath(driver).name
+    return "virtio_net" if name == "virtio-pci" else name
+
+
+def _kind(host: Probes, at: str, name: str) -> Kind | None:
+    """Return the kind by the kernel's hardware type (ARPHRD), the wireless folder and where the device hangs."""
+    kind = host.number(f"{at}/type")
+    if kind == 772 or name == "lo":
+        return "loopback"
+    if kind == 32:
+        return "infiniband"
+    if host.exists(f"{at}/wireless") or host.exists(f"{at}/phy80211") or name.startswith("wl"):
+        return "wifi"
+    if host.exists(f"{at}/device") or host.readlink(f"{at}/device") is not None:
+        return "ethernet"
+    if _VIRTUAL.match(name) or (host.readlink(at) or "").startswith("../../devices/virtual/"):
+        return "virtual"
+    return "ethernet" if kind == 1 else None
+
+
+def _up(host: Probes, at: str) -> bool | None:
+    """Return whether it carries traffic now; interfaces without a carrier of their own say "unknown" and are judged by their flags."""
+    state = host.line(f"{at}/operstate")
+    if state in ("up", "down", "dormant", "lowerlayerdown", "notpresent"):
+        return state == "up"
+    flags = host.number(f"{at}/flags")
+    return bool(flags & 1) if flags is not None else None
+
+
+def _addresses(host: Probes) -> dict[str, tuple[str, ...]]:
+    """Return the addresses by interface, as `ip` prints them; empty without `ip`."""
+    result = host.run(IP)
+    try:
+        document = json.loads(result.stdout or "[]")
+    except (ValueError, RecursionError):
+        document = []
+    found: dict[str, tuple[str, ...]] = {}
+    for entry in document if isinstance(document, list) else ():
+        if not isinstance(entry, dict) or not isinstance(entry.get("ifname"), str):
+            continue
+        told = [info for info in entry.get("addr_info") or () if isinstance(info, dict)]
+        found[entry["ifname"]] = tuple(f"{info.get('local')}/{info.get('prefixlen')}" for info in told if info.get("local"))
+    return found or _brief(host.run(("ip", "-br", "addr")).stdout if ("ip", "-br", "addr") in host.host.recorded() else "")
+
+
+def _brief(text: str) -> dict[str, tuple[str, ...]]:
+    lines = (line.split() for line in text.splitlines())
+    return {words[0].partition("@")[0]: tuple(words[2:]) for words in lines if len(words) > 1}
+
+

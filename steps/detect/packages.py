@@ -1,0 +1,94 @@
+"""The packages that matter here, from the package databases."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from steps.detect.probes import Probes
+from steps.model.machine import Package
+
+STATUS = "/var/lib/dpkg/status"
+_RPM = ("rpm", "-qa", "--queryformat", "%{NAME} %{VERSION}-%{RELEASE}\\n")
+_STANZA = re.compile(r"^Package: (\S+)\n((?:.+\n?)*)", re.MULTILINE)
+
+
+class Packages:
+    """The installed packages: name → version; `known` tells whether any database was seen."""
+
+    def __init__(self, found: dict[str, str], manager: Literal["apt", "dnf"] | None) -> None:
+        self._found = found
+        self.manager = manager
+
+    @property
+    def known(self) -> bool:
+        """Return whether a package database was seen at all."""
+        return self.manager is not None
+
+    def version(self, name: str) -> str | None:
+        """Return the version of an installed package; `None` when it is not installed or not known."""
+        return self._found.get(name)
+
+    def matching(self, pattern: str) -> tuple[Package, ...]:
+        """Return the installed packages whose whole name matches, sorted by name."""
+        wanted = re.compile(pattern)
+        return tuple(Package(name=name, version=version) for name, version in sorted(self._found.items()) if wanted.fullmatch(name))
+
+
+def packages(host: Probes) -> Packages:
+    """Return what is installed; dpkg's database is read, rpm's is asked."""
+    status = host.read(STATUS)
+    if status is not None:
+        return Packages(from_dpkg_status(status), "apt")
+    listed = next((found for argv in (("dpkg", "-l"),) if (found := _recorded(host, argv))), "")
+    if listed:
+        return Packages(from_dpkg_list(listed), "apt")
+    if host.exists("/var/lib/rpm") or host.exists("/usr/lib/sysimage/rpm"):
+        result = host.run(_RPM, timeout=20)
+        if result.status == 0:
+            return Packages(from_rpm(result.stdout), "dnf")
+    listed = _recorded(host, ("rpm", "-qa"))
+    return Packages(from_rpm(listed), "dnf") if listed else Packages({}, None)
+
+
+def _recorded(host: Probes, argv: tuple[str, ...]) -> str:
+    return host.run(argv).stdout if argv in host.host.recorded() else ""
+
+
+def from_dpkg_status(text: str) -> dict[str, str]:
+    """Return the packages that dpkg has installed; those whose settings only are left do not count."""
+    found: dict[str, str] = {}
+    for stanza in text.split("\n\n"):
+        if "\nStatus: " not in stanza or " installed\n" not in f"{stanza}\n":
+            continue
+        name = version = None
+        installed = False
+        for line in stanza.splitlines():
+            if line.startswith("Package: "):
+                name = line[9:].strip()
+            elif line.startswith("Version: "):
+                version = line[9:].strip()
+            elif line.startswith("Status: "):
+                installed = line.split()[-1] == "installed"
+            if name is not None and version is not None and installed:
+                found[name] = version
+                break
+    return found
+
+
+def from_dpkg_list(text: str) -> dict[str, str]:
+    """Return the installed packages of `dpkg -l`."""
+    return {name.partition(":")[0]: version for name, version in re.findall(r"^[ih]i[ R]? +(\S+) +(\S+)", text, re.MULTILINE)}
+
+
+def from_rpm(text: str) -> dict[str, str]:
+    """Return the packages of `rpm -qa`, in our format or its own (name-version-release.arch)."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        name, space, version = line.strip().partition(" ")
+        whole = re.fullmatch(r"(\S+?)-(\d[^-]*-[^-]+?)(?:\.(?:x86_64|aarch64|noarch|i686))?", name)
+        if space:
+            found[name] = version
+        elif whole:
+            found[whole[1]] = whole[2]
+    return found

@@ -1,0 +1,255 @@
+"""What nvidia-smi says, in any of the forms in which it is asked."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from steps.detect.probes import Probes
+from steps.host.base import Result
+from steps.model.base import Record
+from steps.model.machine import PcieLink
+
+Trouble = Literal["mismatch", "no-driver", "no-devices", "failing"]
+WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"
+
+
+class SmiGpu(Record):
+    """One GPU; what the answer did not hold is `None`."""
+
+    address: str | None = None
+    name: str | None = None
+    memory_bytes: int | None = None
+    bar1_bytes: int | None = None
+    compute_capability: str | None = None
+    link: PcieLink = PcieLink()
+    ecc: bool | None = None
+    mig: bool | None = None
+
+
+class Smi(Record):
+    """All answers together; `installed` is `None` when nobody asked."""
+
+    installed: bool | None = None
+    trouble: Trouble | None = None
+    said: str | None = None
+    """The line that told of the trouble."""
+    driver_version: str | None = None
+    library_version: str | None = None
+    cuda_version: str | None = None
+    gpus: tuple[SmiGpu, ...] = ()
+
+
+def smi(host: Probes) -> Smi:
+    """Return what the machine's nvidia-smi says in all forms that can be had."""
+    found = Smi()
+    for argv in _spellings(host):
+        found = _merged(found, parse(argv, host.run(argv, timeout=20)))
+    return found
+
+
+def _spellings(host: Probes) -> Iterator[tuple[str, ...]]:
+    recorded = [argv for argv in host.host.recorded() if argv[0].rsplit("/", 1)[-1] in ("nvidia-smi", "nvidia-smi.exe") and _parsed(argv)]
+    if recorded:
+        yield from sorted(recorded, key=lambda argv: (len(argv) == 1, argv))
+        return
+    program = WSL_SMI if host.exists(WSL_SMI) else "nvidia-smi"
+    yield (program, "-q")
+
+
+def _parsed(argv: tuple[str, ...]) -> bool:
+    """Return whether the form is one of those that tell of the driver and the GPUs."""
+    return len(argv) == 1 or argv[1] in ("-q", "-L") or any(part.startswith("--query-gpu") for part in argv)
+
+
+def parse(argv: tuple[str, ...], result: Result) -> Smi:
+    """Return what one answer says."""
+    if result.status == 127:
+        return Smi(installed=False)
+    text = result.text
+    if result.status is None and not text:
+        return Smi()
+    trouble, said = _trouble(text, result.status)
+    if trouble is not None:
+        version = re.search(r"NVML library version: ([\d.]+)", text)
+        return Smi(installed=True, trouble=trouble, said=said, library_version=version[1] if version else None)
+    query = next((part for part in argv if part.startswith("--query-gpu")), None)
+    if query is not None:
+        return _from_query(query.partition("=")[2].split(","), text)
+    if "-L" in argv:
+        return Smi(installed=True, gpus=tuple(SmiGpu(name=name) for name in re.findall(r"^GPU \d+: (.+?) \(UUID", text, re.MULTILINE)))
+    return _from_q(text) if "-q" in argv else _from_table(text)
+
+
+_TROUBLES: tuple[tuple[str, Trouble], ...] = (
+    (r"Driver/library version mismatch", "mismatch"),
+    (r"couldn't communicate with the NVIDIA driver", "no-driver"),
+    (r"No devices were found", "no-devices"),
+    (r"Unable to determine the device handle|Failed to initialize NVML|GPU is lost|Unknown Error", "failing"),
+)
+
+
+def _trouble(text: str, status: int | None) -> tuple[Trouble | None, str | None]:
+    for pattern, trouble in _TROUBLES:
+        line = re.search(rf"^.*(?:{pattern}).*$", text, re.MULTILINE)
+        if line:
+            return trouble, line[0].strip()
+    if status not in (0, None) and "NVSMI LOG" not in text:
+        return "failing", text.strip().partition("\n")[0] or None
+    return None, None
+
+
+def _from_table(text: str) -> Smi:
+    """Return what stands in the head of the plain table, in the wording of branch 610 too."""
+    return Smi(installed=True, driver_version=_after(text, "Driver Version|KMD Version"), cuda_version=_after(text, "CUDA Version|CUDA UMD Version"))
+
+
+def _after(text: str, label: str) -> str | None:
+    found = re.search(rf"(?:{label})\s*:\s*(\d[\d.]*)", text)
+    return found[1] if found else None
+
+
+# -- nvidia-smi -q ----------------------------------------------------------------------------------------------------
+
+
+def _from_q(text: str) -> Smi:
+    gpus = [_gpu_of(entries) for entries in _sections(text)]
+    head = re.split(r"^GPU [0-9A-Fa-f]", text, maxsplit=1, flags=re.MULTILINE)[0]
+    return Smi(
+        installed=True,
+        driver_version=_after(head, "Driver Version|KMD Version"),
+        cuda_version=_after(head, "CUDA Version|CUDA UMD Version"),
+        gpus=tuple(gpus),
+    )
+
+
+def _sections(text: str) -> Iterator[Mapping[str, str]]:
+    """Yield each GPU's entries by their path (`PCI/GPU Link Info/PCIe Generation/Max`)."""
+    entries: dict[str, str] | None = None
+    trail: list[tuple[int, str]] = []
+    for line in text.splitlines():
+        head = re.match(r"^GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])", line)
+        if head:
+            if entries is not None:
+                yield entries
+            entries, trail = {"address": head[1]}, []
+            continue
+        if entries is None or not line.strip():
+            continue
+        indent = len(line) - len(line.lstrip())
+        name, colon, value = line.strip().partition(" : ")
+        while trail and trail[-1][0] >= indent:
+            trail.pop()
+        if colon:
+            entries["/".join([*(part for _, part in trail), name.strip()])] = value.strip()
+        trail.append((indent, name.strip().rstrip(":").strip()))
+    if entries is not None:
+        yield entries
+
+
+def _gpu_of(entries: Mapping[str, str]) -> SmiGpu:
+    def at(*paths: str) -> str | None:
+        return next((entries[path] for path in paths if path in entries and entries[path] not in ("N/A", "[N/A]", "Unknown Error")), None)
+
+    link = "PCI/GPU Link Info"
+    return SmiGpu(
+        address=address(entries["address"]),
+        name=at("Product Name"),
+        memory_bytes=mebibytes(at("FB Memory Usage/Total")),
+        bar1_bytes=mebibytes(at("BAR1 Memory Usage/Total")),
+        link=PcieLink(
+            generation=_whole(at(f"{link}/PCIe Generation/Current")),
+            max_generation=_whole(at(f"{link}/PCIe Generation/Max")),
+            width=_whole(at(f"{link}/Link Width/Current")),
+            max_width=_whole(at(f"{link}/Link Width/Max")),
+        ),
+        ecc=_switch(at("ECC Mode/Current", "Ecc Mode/Current")),
+        mig=_switch(at("MIG Mode/Current")),
+    )
+
+
+def address(text: str) -> str | None:
+    """Return `0000:2b:00.0` for nvidia-smi's `00000000:2B:00.0`, or `None`."""
+    found = re.fullmatch(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])", text.strip().lower())
+    return f"{int(found[1], 16):04x}:{found[2]}:{found[3]}.{found[4]}" if found else None
+
+
+def mebibytes(text: str | None) -> int | None:
+    """Return the bytes of `12288 MiB`, or `None`."""
+    found = re.fullmatch(r"(\d+)(?: MiB)?", text or "")
+    return int(found[1]) << 20 if found else None
+
+
+def _whole(text: str | None) -> int | None:
+    found = re.match(r"\d+", text or "")
+    return int(found[0]) if found else None
+
+
+def _switch(text: str | None) -> bool | None:
+    return {"enabled": True, "disabled": False}.get((text or "").lower())
+
+
+# -- nvidia-smi --query-gpu -------------------------------------------------------------------------------------------
+
+
+def _from_query(fields: list[str], text: str) -> Smi:
+    fields = [field.strip() for field in fields]
+    records = [dict(zip(fields, (cell.strip() for cell in line), strict=False)) for line in csv.reader(text.splitlines()) if len(line) == len(fields)]
+    # The heading repeats the first field's own name, with or without a unit.
+    records = [record for record in records if not record[fields[0]].startswith(fields[0])]
+    versions = {record["driver_version"] for record in records if record.get("driver_version", "")[:1].isdigit()}
+    return Smi(
+        installed=True,
+        driver_version=versions.pop() if len(versions) == 1 else None,
+        gpus=tuple(_gpu_of_record(record) for record in records),
+    )
+
+
+def _gpu_of_record(record: Mapping[str, str]) -> SmiGpu:
+    def at(*names: str) -> str | None:
+        return next((record[name] for name in names if record.get(name) and not re.match(r"\[?N/A|\[", record[name])), None)
+
+    capability = at("compute_cap")
+    return SmiGpu(
+        address=address(at("pci.bus_id", "gpu_bus_id") or ""),
+        name=at("name", "gpu_name"),
+        memory_bytes=mebibytes(at("memory.total")),
+        compute_capability=capability if capability and re.fullmatch(r"\d+\.\d+", capability) else None,
+        link=PcieLink(
+            generation=_whole(at("pcie.link.gen.gpucurrent", "pcie.link.gen.current")),
+            max_generation=_whole(at("pcie.link.gen.max")),
+            width=_whole(at("pcie.link.width.current")),
+            max_width=_whole(at("pcie.link.width.max")),
+        ),
+        ecc=_switch(at("ecc.mode.current")),
+        mig=_switch(at("mig.mode.current")),
+    )
+
+
+# -- several answers --------------------------------------------------------------------------------------------------
+
+
+def _merged(first: Smi, then: Smi) -> Smi:
+    """Return both answers as one; what the first already told stays."""
+    gpus = first.gpus or then.gpus
+    if first.gpus and len(first.gpus) == len(then.gpus):
+        gpus = tuple(_filled(a, b) for a, b in zip(first.gpus, then.gpus, strict=True))
+    return Smi(
+        installed=first.installed if first.installed is not None else then.installed,
+        trouble=first.trouble or then.trouble,
+        said=first.said or then.said,
+        driver_version=first.driver_version or then.driver_version,
+        library_version=first.library_version or then.library_version,
+        cuda_version=first.cuda_version or then.cuda_version,
+        gpus=gpus,
+    )
+
+
+def _filled(first: SmiGpu, then: SmiGpu) -> SmiGpu:
+    """Return the first answer about a GPU with its gaps filled from the second, when both speak of the same one."""
+    if first.address and then.address and first.address != then.address:
+        return first
+    told = {field: getattr(first, field) if getattr(first, field) is not None else getattr(then, field) for field in SmiGpu.__struct_fields__}
+    return SmiGpu(**{**told, "link": first.link if first.link != PcieLink() else then.link})

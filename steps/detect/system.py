@@ -1,0 +1,112 @@
+"""The installed system: distribution, kernel, C library, compiler, and what it runs inside of."""
+
+from __future__ import annotations
+
+import re
+
+from steps.detect.packages import Packages
+from steps.detect.probes import Probes
+from steps.host.release import release
+from steps.model.machine import Os
+
+ASKED = (("uname", "-a"), ("gcc", "--version"), ("systemd-detect-virt",))
+_ARCH = re.compile(r"\b(x86_64|aarch64|ppc64le|riscv64|s390x|i[3-6]86|armv[67]l)\b")
+
+
+def system(host: Probes, packages: Packages) -> Os:
+    """Return the facts about the operating system."""
+    told = release(host.host)
+    kernel = _kernel(host)
+    wsl = None if kernel is None else "microsoft" in kernel.lower() and ("wsl" in kernel.lower() or host.exists("/proc/sys/fs/binfmt_misc/WSLInterop") is True)
+    virtualization = _virtualization(host, wsl=wsl is True)
+    return Os(
+        id=told.id,
+        version=told.version,
+        codename=told.codename,
+        name=told.name,
+        kernel=kernel,
+        arch=_arch(host),
+        glibc=_glibc(host, packages),
+        gcc=_gcc(host),
+        init=host.line("/proc/1/comm"),
+        virtualization=virtualization,
+        container=_container(host),
+        wsl=wsl,
+    )
+
+
+def _kernel(host: Probes) -> str | None:
+    """Return the running kernel's release (of a mounted system: the newest installed one)."""
+    told = host.line("/proc/sys/kernel/osrelease")
+    if told is not None:
+        return told
+    found = re.match(r"Linux version (\S+)", host.read("/proc/version") or "")
+    if found is None and host.host.root == "/":
+        found = re.match(r"Linux \S+ (\d\S*)", host.run(("uname", "-a")).stdout) or re.match(r"(\d\S+)", host.run(("uname", "-r")).stdout)
+    return found[1] if found else None
+
+
+def _arch(host: Probes) -> str | None:
+    words = _ARCH.findall(host.run(("uname", "-a")).stdout)
+    return words[-1] if words else None
+
+
+def _gcc(host: Probes) -> str | None:
+    """Return the version that the compiler ends its first line with; Debian adds a date behind it."""
+    result = host.run(("gcc", "--version"))
+    found = re.search(r"^gcc\b.*?\)?\s(\d+\.\d+(?:\.\d+)?)(?:\s|$)", re.sub(r"\([^()]*\)", "()", result.stdout.partition("\n")[0]))
+    return found[1] if found and result.status in (0, None) else None
+
+
+def _glibc(host: Probes, packages: Packages) -> str | None:
+    """Return the C library's version from the package database, else from `ldd`."""
+    for name in ("libc6", "glibc"):
+        found = re.match(r"(?:\d+:)?(\d+\.\d+)", packages.version(name) or "")
+        if found:
+            return found[1]
+    result = host.run(("ldd", "--version"))
+    found = re.search(r"(?:GLIBC|GNU libc).*?\s(\d+\.\d+)\s*$", result.stdout.partition("\n")[0])
+    return found[1] if found else None
+
+
+_HYPERVISORS = (
+    (r"KVM|QEMU|Standard PC|RHEV|OpenStack|Nutanix|DigitalOcean", "kvm"),
+    (r"Google", "google"),
+    (r"Amazon EC2", "amazon"),
+    (r"VMware", "vmware"),
+    (r"innotek|VirtualBox", "oracle"),
+    (r"Microsoft Corporation.*Virtual Machine", "microsoft"),
+    (r"Xen", "xen"),
+    (r"Parallels", "parallels"),
+    (r"Bochs", "bochs"),
+)
+
+
+def _virtualization(host: Probes, *, wsl: bool) -> str | None:
+    """Return the hypervisor as `systemd-detect-virt` spells it, "none" for bare metal."""
+    if wsl:
+        return "wsl"
+    result = host.run(("systemd-detect-virt",))
+    word = result.stdout.strip()
+    if re.fullmatch(r"[a-z0-9-]+", word):
+        return word
+    flags = re.search(r"^flags\s*:(.*)$", host.read("/proc/cpuinfo") or "", re.MULTILINE)
+    if flags is not None and "hypervisor" not in flags[1].split():
+        return "none"
+    names = " ".join(host.line(f"/sys/class/dmi/id/{name}") or "" for name in ("sys_vendor", "product_name", "bios_vendor"))
+    found = next((kind for pattern, kind in _HYPERVISORS if re.search(pattern, names)), None)
+    return found or ("vm-other" if flags is not None else None)
+
+
+def _container(host: Probes) -> str | None:
+    """Return the container we are in, "none" when the root file system is a real one."""
+    if host.exists("/.dockerenv"):
+        return "docker"
+    if host.exists("/run/.containerenv"):
+        return "podman"
+    told = host.line("/run/systemd/container")
+    if told is not None:
+        return told
+    mounts = host.read("/proc/self/mounts") or host.read("/proc/mounts") or ""
+    root = re.search(r"^\S+ / (\S+) ", mounts, re.MULTILINE)
+    return "none" if root is not None and root[1] not in ("overlay", "aufs", "fuse-overlayfs") else None

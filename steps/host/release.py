@@ -1,0 +1,50 @@
+"""Which distribution a host says it is, in the words of the `distro` package."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import distro
+
+from steps.host.base import Host
+from steps.model.base import Record
+
+_TOLD_BY = ("/etc/os-release", "/usr/lib/os-release", "/etc/debian_version", "/etc/redhat-release", "/etc/centos-release", "/etc/system-release")
+
+
+class Release(Record):
+    """The distribution; what it does not say is `None`."""
+
+    id: str | None = None
+    version: str | None = None
+    codename: str | None = None
+    name: str | None = None
+    like: tuple[str, ...] = ()
+
+
+def release(host: Host) -> Release:
+    """Return what the host's release files say.
+
+    `distro` reads files of a root folder and nothing else, so a host that is no folder (a capture) is given one for a moment.
+    """
+    texts = {path: text for path in _TOLD_BY if (text := host.read(path)) is not None}
+    if "/etc/os-release" not in texts and "/usr/lib/os-release" not in texts and len(texts) == 0:
+        return Release()
+    with tempfile.TemporaryDirectory(prefix="bringup-") as folder:
+        for path, text in texts.items():
+            at = Path(folder, path.lstrip("/"))
+            at.parent.mkdir(parents=True, exist_ok=True)
+            at.write_text(text, encoding="utf-8", errors="replace")
+        told = distro.LinuxDistribution(include_lsb=False, include_uname=False, include_oslevel=False, root_dir=folder)
+        try:
+            return Release(
+                id=told.id() or None,
+                version=told.version() or None,
+                codename=told.codename() or None,
+                name=told.name(pretty=True) or None,
+                like=tuple(told.like().split()),
+            )
+        except (ValueError, OSError):
+            # A file that is no release file: a broken quote, a name that is a folder.
+            return Release()
