@@ -17,7 +17,7 @@ from steps.errors import InputError, PreflightError, PrivilegeError
 from steps.host.base import Host
 from steps.host.local import LocalHost
 from steps.host.opening import open_host
-from steps.managers import python
+from steps.managers import installer
 from steps.model.base import Record, phrase
 from steps.model.finding import Finding
 from steps.model.machine import Machine
@@ -76,16 +76,21 @@ def load(asked: Asked, environ: Mapping[str, str]) -> Loaded:
     """Look at the machine and return its facts and the target of actions."""
     host = host_of(asked)
     machine = detect_machine(host)
-    target = Target(
+    return Loaded(machine=machine, target=target_of(asked, host, machine, environ))
+
+
+def target_of(asked: Asked, host: Host, machine: Machine, environ: Mapping[str, str]) -> Target:
+    """Return what the actions would change, and how Python packages are fetched for it."""
+    owner = client.invoking_owner()
+    return Target(
         root=host.root,
         rehearsal=host.rehearsal,
         machine=asked.machine,
         name=host.name,
         summary=headline(machine),
         kernel=machine.os.kernel,
-        installer=python.installer(host, environ),
+        installer=installer.settings(host, environ, home=owner.home, user=owner.name, uid=owner.uid),
     )
-    return Loaded(machine=machine, target=target)
 
 
 def read_profile(path: str) -> Profile:
@@ -213,8 +218,7 @@ def verify(console: Console, environ: Mapping[str, str]) -> int:
     host = host_of(asked)
     machine = detect_machine(host)
     answers = _verified_profile(asked, environ)
-    target = Target(root=host.root, rehearsal=host.rehearsal, machine=asked.machine, name=host.name, kernel=machine.os.kernel, installer=python.installer(host, environ))
-    rungs = ladder.prove(host, machine, answers, target)
+    rungs = ladder.prove(host, machine, answers, target_of(asked, host, machine, environ))
     found = planning.findings(machine, answers)
     if asked.json:
         console.document(documents.verdict(rungs, found, asked.language))

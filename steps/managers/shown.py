@@ -1,0 +1,24 @@
+"""The command that a person would type for an action."""
+
+from __future__ import annotations
+
+from steps.managers import apt, dnf
+from steps.managers.base import manager
+from steps.model.action import AnyAction, Manual, Packages, Reboot, Run, Service, Write
+
+
+def shown(action: AnyAction) -> tuple[str, ...]:
+    """Return the argv in its short form; empty for what is no command (a file, a reboot, something by hand)."""
+    match action:
+        case Run(argv=argv):
+            return argv
+        case Packages(manager="apt"):
+            return apt.shown(action)
+        case Packages(manager="dnf"):
+            return dnf.shown(action)
+        case Packages():
+            return manager(action.manager).argv(action)
+        case Service(unit=unit):
+            return ("systemctl", "enable", "--now", unit)
+        case Write() | Reboot() | Manual():
+            return ()
