@@ -34,7 +34,7 @@ def _is_accelerator(device: Device) -> bool:
 
 def _accelerator(host: Probes, device: Device, bus: tuple[Device, ...], smi: Smi) -> Accelerator:
     vendor = _VENDORS.get(device.vendor, "other")
-    told = next((gpu for gpu in smi.gpus if gpu.address == device.address), SmiGpu())
+    told = _told(device, bus, smi)
     row, other = catalog.gpu(device.pci_id), catalog.accelerator(device.pci_id)
     return Accelerator(
         address=device.address,
@@ -55,6 +55,18 @@ def _accelerator(host: Probes, device: Device, bus: tuple[Device, ...], smi: Smi
         ecc=told.ecc,
         mig=told.mig,
     )
+
+
+def _told(device: Device, bus: tuple[Device, ...], smi: Smi) -> SmiGpu:
+    """Return what nvidia-smi says of the device; where it leaves out the PCI domain, the rest of the address must fit one card only."""
+    exact = next((gpu for gpu in smi.gpus if gpu.address == device.address), None)
+    if exact is not None or device.vendor != "10de":
+        return exact or SmiGpu()
+    cards = [other for other in bus if other.vendor == "10de" and _is_accelerator(other)]
+    known = {card.address for card in cards}
+    short = [gpu for gpu in smi.gpus if gpu.address and gpu.address not in known and gpu.address[5:] == device.address[5:]]
+    alike = [card for card in cards if card.address[5:] == device.address[5:]]
+    return short[0] if len(short) == 1 and len(alike) == 1 else SmiGpu()
 
 
 def _name(host: Probes, device: Device, told: SmiGpu) -> str | None:
@@ -83,9 +95,11 @@ def _link(device: Device, told: SmiGpu) -> PcieLink | None:
 
 
 def _bar1(vendor: str, device: Device) -> int | None:
-    """Return the size of the window onto the card's memory: NVIDIA's second region, the first of the others."""
-    position = 1 if vendor == "nvidia" else 0
-    return device.bars[position] or None if len(device.bars) > position else None
+    """Return the size of the window onto the card's memory: NVIDIA's second, the first of the others."""
+    if vendor != "nvidia":
+        return device.bars[0] or None if device.bars else None
+    # A register window of 64 bits takes two places, so the next one moves up.
+    return next((size for size in device.bars[1:3] if size), None)
 
 
 def _integrated(device: Device, bus: tuple[Device, ...]) -> bool:

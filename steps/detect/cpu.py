@@ -28,7 +28,7 @@ def cpu(host: Probes, *, bare_metal: bool) -> Cpu:
         sockets=sockets,
         cores=_cores(host, told, info),
         threads=_threads(host, told, info),
-        l3_bytes=_l3(host, told),
+        l3_bytes=_l3(host, told, row, sockets),
         numa_nodes=_nodes(host, told),
         pcie_lanes=_lanes(row, sockets) if bare_metal else None,
         governor=host.line(f"{CPUS}/cpu0/cpufreq/scaling_governor") or host.line(f"{CPUS}/cpufreq/policy0/scaling_governor"),
@@ -125,8 +125,10 @@ def span(text: str | None) -> int:
     return total
 
 
-def _l3(host: Probes, told: Mapping[str, tuple[str, ...]]) -> int | None:
+def _l3(host: Probes, told: Mapping[str, tuple[str, ...]], row: catalog.CpuRow | None, sockets: int | None) -> int | None:
     """Return all third-level caches together: each is counted once, by the processors that share it."""
+    if row is not None and row.l3_mib is not None and sockets == 1:
+        return int(row.l3_mib * (1 << 20))
     caches: dict[str, int] = {}
     for path in host.glob(f"{CPUS}/cpu[0-9]*/cache/index*/level"):
         at = path.removesuffix("/level")

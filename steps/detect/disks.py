@@ -14,6 +14,7 @@ LSBLK = ("lsblk", "-J", "-b", "-o", "NAME,SIZE,ROTA,TYPE,MODEL")
 Tier = Literal["nvme", "ssd", "hdd", "external", "virtual", "raid"]
 _NO_DISK = re.compile(r"^(loop|ram|zram|dm-|md|sr|fd|nbd|zd|rbd|mtdblock)\d|^nvme\d+c\d+n\d+$|boot\d$|rpmb$")
 _VIRTUAL = re.compile(r"virtual|QEMU|VBOX|VMware|PersistentDisk|Amazon Elastic Block Store|^Msft|drbd|LIO-ORG", re.IGNORECASE)
+_PORTABLE = re.compile(r"^USB|\b(Portable|Expansion|Elements|My Passport|My Book|Cruzer|Ultra Fit|DataTraveler|USB \d|External)\b", re.IGNORECASE)
 _RAID = re.compile(r"PERC|MegaRAID|MR9\d{3}|LOGICAL VOLUME|Logical Vol|ServeRAID|SmartArray|RAID|BOSS|DELLBOSS|AVAGO|Marvell_NVMe_VD", re.IGNORECASE)
 
 
@@ -74,5 +75,7 @@ def _usb_disks(host: Probes) -> frozenset[str]:
     if ("dmesg",) not in host.host.recorded():
         return frozenset()
     text = host.run(("dmesg",)).stdout
-    hosts = set(re.findall(r"scsi host(\d+): (?:usb-storage|uas)", text))
-    return frozenset(disk for number, disk in re.findall(r"sd (\d+):\d+:\d+:\d+: \[(sd[a-z]+)\]", text) if number in hosts)
+    places = {f"{number}:" for number in re.findall(r"scsi host(\d+): (?:usb-storage|uas)", text)}
+    places |= {place for place, named in re.findall(r"scsi (\d+:\d+:\d+:\d+): Direct-Access\s+(.*)", text) if _PORTABLE.search(named)}
+    found = re.findall(r"sd ((\d+:)\d+:\d+:\d+): \[(sd[a-z]+)\]", text)
+    return frozenset(disk for place, number, disk in found if place in places or number in places)

@@ -13,7 +13,7 @@ ASKED = (("mokutil", "--sb-state"),)
 _DMI = "/sys/class/dmi/id"
 _EFIVARS = "/sys/firmware/efi/efivars"
 _GLOBAL = "8be4df61-93ca-11d2-aa0d-00e098032b8c"
-_FILLERS = re.compile(r"(to be filled by o\.?e\.?m\.?|system (product name|manufacturer|version)|default string|not (specified|applicable)|unknown|none|n/a|\.*|x+)", re.IGNORECASE)
+_FILLERS = re.compile(r"(to be filled by o\.?e\.?m\.?|system (manufacturer|version)|default string|not (specified|applicable)|unknown|none|n/a|\.*|x+)", re.IGNORECASE)
 
 
 def firmware(host: Probes, accelerators: tuple[Accelerator, ...]) -> Firmware:
@@ -22,7 +22,7 @@ def firmware(host: Probes, accelerators: tuple[Accelerator, ...]) -> Firmware:
     return Firmware(
         vendor=_dmi(host, "sys_vendor") or _dmi(host, "board_vendor"),
         board=_dmi(host, "board_name"),
-        product=_dmi(host, "product_name") or _dmi(host, "board_name"),
+        product=host.line(f"{_DMI}/product_name"),
         bios_version=_dmi(host, "bios_version"),
         bios_date=_dmi(host, "bios_date"),
         uefi=uefi,

@@ -30,7 +30,7 @@ def _modules(told: str) -> list[str]:
 
 
 def _kind(modules: list[str]) -> str | None:
-    kinds = {found[1] for block in modules if (found := re.search(r"^\s*Type: (\S+)", block, re.MULTILINE)) and found[1] not in ("Unknown", "RAM", "<OUT")}
+    kinds = {found[1] for block in modules if (found := re.search(r"^\s*Type: (\S+)", block, re.MULTILINE)) and found[1] not in ("Unknown", "Other", "<OUT")}
     return kinds.pop() if len(kinds) == 1 else None
 
 

@@ -92,11 +92,14 @@ _TROUBLES: tuple[tuple[str, Trouble], ...] = (
 
 
 def _trouble(text: str, status: int | None) -> tuple[Trouble | None, str | None]:
+    if "NVSMI LOG" in text:
+        # A field of one GPU may read "Unknown Error" in an answer that is otherwise whole.
+        return None, None
     for pattern, trouble in _TROUBLES:
         line = re.search(rf"^.*(?:{pattern}).*$", text, re.MULTILINE)
         if line:
             return trouble, line[0].strip()
-    if status not in (0, None) and "NVSMI LOG" not in text:
+    if status not in (0, None):
         return "failing", text.strip().partition("\n")[0] or None
     return None, None
 
