@@ -1,0 +1,242 @@
+"""Frameworks as the tables know them: releases, variants, pins, and the tools and indexes they come with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Literal
+
+from steps.catalog.load import rows
+from steps.catalog.versions import number
+from steps.model.base import Record
+
+Confidence = Literal["low"]
+
+
+class TorchVariant(Record):
+    """One variant of a release (`cu126`, `cpu`); `arch` is the binary code inside, `arch_probable` what it most likely is."""
+
+    name: str
+    arch: tuple[str, ...] | None = None
+    arch_aarch64: tuple[str, ...] | None = None
+    ptx: tuple[str, ...] = ()
+    arch_probable: tuple[str, ...] = ()
+    min_arch: str | None = None
+    glibc: str | None = None
+    note: str | None = None
+    source: str | None = None
+
+
+class TorchRelease(Record):
+    """One release of PyTorch; `default_variant` is the wheel of the Python package index."""
+
+    version: str
+    uploaded: str
+    default_variant: str | None = None
+    glibc: str | None = None
+    glibc_by_tag: str
+    numpy: str | None = None
+    pythons: tuple[str, ...]
+    pythons_aarch64: tuple[str, ...] | None = None
+    torchvision: tuple[str, ...] = ()
+    torchaudio: tuple[str, ...] = ()
+    pins: tuple[str, ...] = ()
+    size_mb: float
+    confidence: Confidence | None = None
+    source: str
+    variant: tuple[TorchVariant, ...] = ()
+
+
+class TensorflowRelease(Record):
+    """One release of TensorFlow; `cuda_major` and `pins` belong to `tensorflow[and-cuda]`."""
+
+    version: str
+    uploaded: str
+    pythons: tuple[str, ...]
+    glibc: str
+    aarch64: bool = False
+    cuda_major: int | None = None
+    tested_cuda: str | None = None
+    tested_cudnn: str | None = None
+    pins: tuple[str, ...] = ()
+    numpy: tuple[str, ...] = ()
+    size_mb: float | None = None
+    note: str | None = None
+    source: str
+
+
+class JaxRelease(Record):
+    """One release of JAX and the CUDA plugins it has."""
+
+    version: str
+    pythons: tuple[str, ...]
+    requires_python: str
+    glibc: str
+    cuda12: bool
+    cuda13: bool
+    numpy: tuple[str, ...]
+    size_mb: float | None = None
+    note: str | None = None
+    source: str
+
+
+class JaxPlugin(Record):
+    """One accelerator plugin of JAX: the oldest driver branch and GPU it runs on."""
+
+    name: str
+    extra: str
+    driver: str | None = None
+    cc_min: str | None = None
+    works_with: str | None = None
+    note: str | None = None
+    source: str
+
+
+class OtherRelease(Record):
+    """One release of a package beside the big three; `requires` is its own metadata."""
+
+    package: str
+    version: str
+    uploaded: str | None = None
+    requires_python: str | None = None
+    requires: tuple[str, ...] = ()
+    pythons: tuple[str, ...] = ()
+    glibc: str | None = None
+    compute_capability: str | None = None
+    driver: str | None = None
+    build_needs: str | None = None
+    size_mb: float | None = None
+    note: str | None = None
+    source: str
+
+
+class Discontinued(Record):
+    """A name that no longer installs, and what to take instead."""
+
+    package: str
+    instead: str | None = None
+    note: str
+    source: str
+
+
+class RocmTorch(Record):
+    """The ROCm variants of one PyTorch series, with the GPUs they are built for."""
+
+    series: str
+    rocm: tuple[str, ...]
+    gfx: tuple[str, ...] = ()
+    note: str | None = None
+    source: str
+
+
+class RocmWheel(Record):
+    """The GPUs that the wheels for one ROCm release are built for."""
+
+    rocm: str
+    gfx: tuple[str, ...]
+    source: str
+
+
+class Rocm(Record):
+    """One ROCm release: the GPUs, systems and kernel drivers that AMD supports with it."""
+
+    version: str
+    gfx: tuple[str, ...] = ()
+    os: tuple[str, ...] = ()
+    driver: tuple[str, ...] = ()
+    note: str | None = None
+    source: str
+
+
+class Tool(Record):
+    """A tool that makes Python environments."""
+
+    name: str
+    kind: str
+    recommended: bool | None = None
+    licence: str | None = None
+    terms: str | None = None
+    activation: str | None = None
+    note: str | None = None
+    source: str
+
+
+class Index(Record):
+    """A package index by its preset name; `{variant}` in a `torch` URL is PyTorch's."""
+
+    name: str
+    kind: Literal["pypi", "torch"]
+    url: str
+    confidence: Confidence | None = None
+    source: str
+
+
+@cache
+def torch_releases() -> tuple[TorchRelease, ...]:
+    """Return the releases of PyTorch, newest first."""
+    return tuple(sorted(rows("torch.toml", "release", TorchRelease), key=lambda row: number(row.version), reverse=True))
+
+
+@cache
+def torch_release(version: str) -> TorchRelease | None:
+    """Return one release, or `None` when we do not know it; a local part (`+cu126`) does not count."""
+    public = version.partition("+")[0]
+    return next((row for row in torch_releases() if row.version == public), None)
+
+
+def variant_of(release: TorchRelease, name: str | None) -> TorchVariant | None:
+    """Return a variant of a release by name, or `None` when it has none such."""
+    return next((row for row in release.variant if row.name == name), None)
+
+
+@cache
+def tensorflow_releases() -> tuple[TensorflowRelease, ...]:
+    """Return the releases of TensorFlow, newest first."""
+    return tuple(sorted(rows("tensorflow.toml", "release", TensorflowRelease), key=lambda row: number(row.version), reverse=True))
+
+
+@cache
+def jax_releases() -> tuple[JaxRelease, ...]:
+    """Return the releases of JAX, newest first."""
+    return tuple(sorted(rows("jax.toml", "release", JaxRelease), key=lambda row: number(row.version), reverse=True))
+
+
+def jax_plugins() -> tuple[JaxPlugin, ...]:
+    """Return JAX's accelerator plugins."""
+    return rows("jax.toml", "plugin", JaxPlugin)
+
+
+def others() -> tuple[OtherRelease, ...]:
+    """Return the releases of all other packages, newest first within a package."""
+    return rows("frameworks.toml", "release", OtherRelease)
+
+
+@cache
+def discontinued() -> Mapping[str, Discontinued]:
+    """Return the names that no longer install."""
+    return {row.package: row for row in rows("frameworks.toml", "discontinued", Discontinued)}
+
+
+def rocm_torch() -> tuple[RocmTorch, ...]:
+    """Return the ROCm variants by PyTorch series, oldest first."""
+    return rows("rocm.toml", "torch", RocmTorch)
+
+
+def rocm_wheels() -> tuple[RocmWheel, ...]:
+    """Return what the wheels of each ROCm release are built for."""
+    return rows("rocm.toml", "wheel", RocmWheel)
+
+
+def rocms() -> tuple[Rocm, ...]:
+    """Return AMD's own support tables."""
+    return rows("rocm.toml", "rocm", Rocm)
+
+
+def tools() -> tuple[Tool, ...]:
+    """Return the tools that make environments."""
+    return rows("env_tools.toml", "tool", Tool)
+
+
+def indexes() -> tuple[Index, ...]:
+    """Return the package indexes by preset name."""
+    return rows("indexes.toml", "index", Index)

@@ -1,0 +1,238 @@
+"""NVIDIA's stack as the tables know it: architectures, drivers, CUDA, cuDNN, NCCL, repositories, distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Literal
+
+from steps.catalog.load import document, rows
+from steps.catalog.versions import number
+from steps.model.base import Record
+
+Confidence = Literal["low"]
+
+
+class Architecture(Record):
+    """One compute capability; `last_cuda` and `last_branch` are `None` while the newest still supports it."""
+
+    name: str
+    chips: tuple[str, ...]
+    compute_capability: str
+    first_cuda: str
+    last_cuda: str | None = None
+    first_branch: str | None = None
+    last_branch: str | None = None
+    open_modules: Literal["unsupported", "optional", "required"]
+    open_required_for: tuple[str, ...] = ()
+    tegra: bool = False
+    note: str | None = None
+    confidence: Confidence | None = None
+    source: str
+
+
+class Branch(Record):
+    """One driver branch; `max_cuda` is what its libcuda implements."""
+
+    name: str
+    kind: Literal["legacy", "lts", "production", "new-feature"]
+    first_release: str | None = None
+    end_of_life: str | None = None
+    max_cuda: str
+    open_modules: Literal["none", "optional", "default", "only"]
+    latest: str
+    oldest: str
+    kernel_max: str | None = None
+    kernel_max_patched: str | None = None
+    note: str | None = None
+    confidence: Confidence | None = None
+    source: str
+
+
+class Cuda(Record):
+    """One toolkit line; `driver` is the one in its installer, `minor_driver` the oldest that still runs it."""
+
+    version: str
+    latest: str
+    driver: str | None = None
+    branch: str
+    minor_driver: str
+    gcc_min: int
+    gcc_max: int
+    glibc_max: str | None = None
+    targets: tuple[str, ...]
+    package: str
+    note: str | None = None
+    confidence: Confidence | None = None
+    source: str
+
+
+class CudaRepository(Record):
+    """One of NVIDIA's package repositories; `{arch}` in its URL is one of `arches`."""
+
+    token: str
+    os: tuple[str, ...]
+    version: str | None = None
+    arches: tuple[str, ...]
+    first_cuda: str | None = None
+    last_cuda: str | None = None
+    url: str
+    key_file: str | None = None
+    note: str | None = None
+    confidence: Confidence | None = None
+    source: str
+
+
+class Cudnn(Record):
+    """One cuDNN line for one CUDA major."""
+
+    version: str
+    cuda_major: int
+    latest: str
+    min_driver: str
+    cc_min: str | None = None
+    cc_max: str | None = None
+    package: str
+    dev_package: str
+    apt_version: str
+    confidence: Confidence | None = None
+    source: str
+
+
+class Nccl(Record):
+    """One NCCL release; `builds` are the CUDA lines it was built for."""
+
+    version: str
+    builds: tuple[str, ...]
+    cc_min_cu12: str | None = None
+    cc_min_cu13: str | None = None
+    note: str | None = None
+    confidence: Confidence | None = None
+    source: str
+
+
+class NcclVariable(Record):
+    """One variable of NCCL; `since` is the first release that reads it."""
+
+    name: str
+    default: str
+    values: tuple[str, ...]
+    meaning: str
+    category: str
+    since: str | None = None
+    note: str | None = None
+    confidence: Confidence | None = None
+    source: str
+
+
+class NcclRule(Record):
+    """One fact about how NCCL reads its configuration file."""
+
+    name: str
+    detail: str
+    note: str | None = None
+    confidence: Confidence | None = None
+    source: str
+
+
+class Distribution(Record):
+    """One distribution: what it runs, and the drivers its own archive offers (`archive`: variants like `580-server-open`)."""
+
+    os: tuple[str, ...]
+    version: str
+    codename: str | None = None
+    kernel: str | None = None
+    glibc: str | None = None
+    gcc: str | None = None
+    manager: Literal["apt", "dnf", "zypper", "pacman"]
+    token: str | None = None
+    archive: tuple[str, ...] = ()
+    archive_packages: Mapping[str, tuple[str, ...]] = {}
+    signed_package: str | None = None
+    headers: tuple[str, ...] = ()
+    key_certificate: str | None = None
+    components: tuple[str, ...] = ()
+    secure_boot: str | None = None
+    status: str | None = None
+    note: str | None = None
+    confidence: Confidence | None = None
+    source: str
+
+
+def checked() -> str:
+    """Return the day up to which the tables were kept, ISO 8601."""
+    return str(document("drivers.toml")["checked"])
+
+
+def architectures() -> tuple[Architecture, ...]:
+    """Return all architectures, oldest first."""
+    return rows("architectures.toml", "architecture", Architecture)
+
+
+@cache
+def architecture_of(name: str | None, compute_capability: str | None, chip: str | None) -> Architecture | None:
+    """Return the row of a GPU, or `None` when nothing that is known of it names exactly one row."""
+    known = architectures()
+    if compute_capability:
+        return next((row for row in known if row.compute_capability == compute_capability), None)
+    by_chip = [row for row in known if chip and chip in row.chips]
+    if len(by_chip) == 1:
+        return by_chip[0]
+    by_name = [row for row in known if name and row.name == name and not row.tegra]
+    return by_name[0] if len(by_name) == 1 else None
+
+
+@cache
+def branches() -> Mapping[str, Branch]:
+    """Return the driver branches by name, oldest first."""
+    return {row.name: row for row in rows("drivers.toml", "branch", Branch)}
+
+
+@cache
+def cudas() -> Mapping[str, Cuda]:
+    """Return the toolkit lines by version, oldest first."""
+    return {row.version: row for row in rows("cuda.toml", "cuda", Cuda)}
+
+
+@cache
+def repository_of(os_id: str | None, version: str | None) -> CudaRepository | None:
+    """Return NVIDIA's repository for a distribution, or `None` when we know of none."""
+    for row in rows("cuda_repos.toml", "repository", CudaRepository):
+        if os_id in row.os and version and row.version in (version, version.split(".", maxsplit=1)[0]):
+            return row
+    return None
+
+
+def cudnns() -> tuple[Cudnn, ...]:
+    """Return the cuDNN lines, oldest first."""
+    return rows("cudnn.toml", "cudnn", Cudnn)
+
+
+def nccls() -> tuple[Nccl, ...]:
+    """Return the NCCL releases, oldest first."""
+    return rows("nccl.toml", "release", Nccl)
+
+
+@cache
+def nccl_variables() -> Mapping[str, NcclVariable]:
+    """Return NCCL's variables by name."""
+    return {row.name: row for row in rows("nccl.toml", "variable", NcclVariable)}
+
+
+def nccl_rules() -> tuple[NcclRule, ...]:
+    """Return how NCCL reads its configuration file."""
+    return rows("nccl.toml", "rule", NcclRule)
+
+
+@cache
+def distribution_of(os_id: str | None, version: str | None) -> Distribution | None:
+    """Return the row of a distribution, or `None` when we know nothing of it; point releases belong to their major."""
+    for row in rows("distros.toml", "distribution", Distribution):
+        if os_id in row.os and (row.version == "rolling" or (version and row.version in (version, version.split(".", maxsplit=1)[0]))):
+            return row
+    return None
+
+
+def newer(row: Branch) -> tuple[int, ...]:
+    """Return the key by which branches are ordered."""
+    return number(row.name)

@@ -1,0 +1,204 @@
+"""What the rules look at: one machine, one set of answers, and what both come to."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from steps.catalog import stack
+from steps.catalog.versions import line, number
+from steps.model.base import Phrase, phrase
+from steps.model.machine import Accelerator, Flavor, Machine, judged
+from steps.model.profile import Profile
+
+_DATA_CENTER = re.compile(r"\b(Tesla|GH200|GB[23]00|[ABHV][1-9]00|A[0-9]{2}|A[0-9]{2}[GX]|[LTPMK][1-9][0-9]?[SG]?|[BH]20)\b")
+_VIRTUAL = re.compile(r"-\d+[ABCQ]$")
+
+
+class Gpu:
+    """One judged accelerator with the row of its architecture (`None`: we do not know it)."""
+
+    __slots__ = ("card", "position", "row")
+
+    def __init__(self, position: int, card: Accelerator) -> None:
+        self.position = position
+        self.card = card
+        self.row = stack.architecture_of(card.architecture, card.compute_capability, card.chip)
+
+    @property
+    def name(self) -> str:
+        """What the card is called, as short as it is known."""
+        return short_name(self.card.name) or self.card.chip or self.card.pci_id or "GPU"
+
+    @property
+    def capability(self) -> str | None:
+        """The compute capability."""
+        return self.card.compute_capability or (self.row.compute_capability if self.row else None)
+
+    @property
+    def fact(self) -> Phrase:
+        """The fact that chains start with."""
+        return phrase("driver.because.gpu", index=self.position, name=self.name, id=self.card.pci_id or "?")
+
+    @property
+    def kin(self) -> Phrase:
+        """The architecture of the card as a fact."""
+        return phrase(
+            "driver.because.architecture",
+            name=self.name,
+            chip=self.card.chip or "?",
+            architecture=architecture_title(self.row.name if self.row else self.card.architecture),
+            capability=self.capability or "?",
+        )
+
+
+def short_name(name: str | None) -> str:
+    """Return a card's name without its maker's: `RTX 4090`."""
+    return re.sub(r"^(NVIDIA|AMD|Intel)\s+|GeForce\s+", "", re.sub(r"^(NVIDIA|AMD|Intel)\s+", "", name or "")).strip()
+
+
+def architecture_title(name: str | None) -> str:
+    """Return an architecture's name as it is written in a sentence."""
+    return (name or "?").upper() if (name or "").startswith(("cdna", "rdna")) else (name or "?").capitalize()
+
+
+@dataclass(frozen=True)
+class DriverCase:
+    """The driver these answers come to.
+
+    `origin`: planned (to be installed), installed (stays), host (a container's or Windows'), none. `version` is exact for an
+    installed one and the branch's newest for a planned one.
+    """
+
+    origin: Literal["planned", "installed", "host", "none"]
+    branch: str | None = None
+    version: str | None = None
+    flavor: Flavor | None = None
+    source: str | None = None
+    server: bool = False
+
+    @cached_property
+    def row(self) -> stack.Branch | None:
+        """The branch's row; `None` when there is no driver or we do not know the branch."""
+        return stack.branches().get(self.branch or "")
+
+    @property
+    def title(self) -> str:
+        """The driver in names: `driver 580 (open)`."""
+        return f"driver {self.branch or '?'}" + (f" ({self.flavor})" if self.flavor else "")
+
+
+def installed_driver(machine: Machine) -> tuple[str | None, bool]:
+    """Return the version of the installed driver, and whether it works; (`None`, False) without one."""
+    driver = machine.driver
+    if driver.state == "absent":
+        return None, False
+    versions = (driver.kernel_version, driver.library_version, *(package.version for package in driver.packages))
+    version = next((found for found in map(_release, versions) if found), None)
+    return version, driver.state == "working"
+
+
+def _release(version: str | None) -> str | None:
+    """Return the driver's own version in a package's: `580.95.05-0ubuntu0.22.04.1` → `580.95.05`."""
+    found = re.search(r"(?<![\d.])\d{3}\.\d{2,3}(?:\.\d{2})?(?![\d])", version or "")
+    return found.group() if found else None
+
+
+@dataclass(frozen=True)
+class Case:
+    """A machine and answers, with what follows from both; computed once, looked at by every rule."""
+
+    machine: Machine
+    answers: Profile
+
+    @cached_property
+    def gpus(self) -> tuple[Gpu, ...]:
+        """The NVIDIA cards that choices are made for; those that the answers ignore are left out."""
+        left_out = self.answers.driver.ignore or ()
+        cards = judged(self.machine)
+        return tuple(Gpu(i, card) for i, card in enumerate(self.machine.accelerators) if card in cards and card.vendor == "nvidia" and card.address not in left_out)
+
+    @cached_property
+    def vendor(self) -> str | None:
+        """The one vendor of the plan."""
+        cards = judged(self.machine)
+        return cards[0].vendor if cards else None
+
+    @property
+    def wsl(self) -> bool:
+        """Whether this is Linux inside Windows."""
+        return self.machine.os.wsl is True
+
+    @property
+    def contained(self) -> bool:
+        """Whether this is a container, whose driver is the host's."""
+        return self.machine.os.container not in (None, "none", "")
+
+    @property
+    def virtual_gpu(self) -> bool:
+        """Whether a card is a slice that the host's GRID driver hands out."""
+        return any(_VIRTUAL.search(gpu.card.name or "") for gpu in self.gpus)
+
+    @cached_property
+    def data_center(self) -> bool:
+        """Whether all cards are of the data-center kind."""
+        return bool(self.gpus) and all(_DATA_CENTER.search(gpu.card.name or "") and "RTX" not in (gpu.card.name or "") for gpu in self.gpus)
+
+    @cached_property
+    def distribution(self) -> stack.Distribution | None:
+        """The row of the distribution."""
+        return stack.distribution_of(self.machine.os.id, self.machine.os.version)
+
+    @cached_property
+    def repository(self) -> stack.CudaRepository | None:
+        """NVIDIA's repository for this system and processor, if there is one."""
+        row = stack.repository_of(self.machine.os.id, self.machine.os.version)
+        if row is None and self.distribution and self.distribution.token:
+            row = stack.repository_of(self.distribution.os[0], self.distribution.version)
+        return row if row and repository_arch(self.machine.os.arch) in row.arches else None
+
+    @cached_property
+    def system(self) -> str:
+        """The system in names: `ubuntu 24.04`."""
+        return " ".join(part for part in (self.machine.os.id, self.machine.os.version) if part) or "?"
+
+    @cached_property
+    def driver(self) -> DriverCase:
+        """The driver that will run."""
+        answers = self.answers.driver
+        version, _ = installed_driver(self.machine)
+        if answers.branch and answers.source != "keep":
+            row = stack.branches().get(answers.branch)
+            return DriverCase("planned", answers.branch, row.latest if row else answers.branch, answers.flavor, answers.source, bool(answers.server))
+        if version is None:
+            return DriverCase("none")
+        origin: Literal["host", "installed"] = "host" if self.wsl or self.contained else "installed"
+        return DriverCase(origin, line(version, 1), version, self.machine.driver.flavor, "keep")
+
+    @cached_property
+    def cuda(self) -> str | None:
+        """The wanted toolkit line; `None` when none is wanted."""
+        wanted = self.answers.toolkit.cuda
+        return wanted if wanted and wanted != "none" else None
+
+    @cached_property
+    def cuda_row(self) -> stack.Cuda | None:
+        """The row of the wanted toolkit."""
+        return stack.cudas().get(self.cuda or "")
+
+    @cached_property
+    def cuda_major(self) -> int | None:
+        """The CUDA major that system libraries must fit: of the wanted toolkit, else of the only installed one."""
+        if self.cuda:
+            return number(self.cuda)[0] if number(self.cuda) else None
+        if self.answers.toolkit.cuda == "none":
+            return None
+        majors = {number(kit.version)[0] for kit in self.machine.toolkits if kit.version and number(kit.version)}
+        return majors.pop() if len(majors) == 1 else None
+
+
+def repository_arch(arch: str | None) -> str:
+    """Return a processor's name in NVIDIA's repositories: aarch64 servers are `sbsa`."""
+    return {"aarch64": "sbsa", "arm64": "sbsa"}.get(arch or "", arch or "x86_64")

@@ -1,0 +1,230 @@
+"""The rules of the toolkit step: CUDA, cuDNN and NCCL against cards, driver, system and compilers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+
+from steps.catalog import stack
+from steps.catalog.versions import at_least, belongs, number
+from steps.compat.case import Case, Gpu
+from steps.compat.driver_rules import MINOR
+from steps.model.base import Param, Words, phrase
+from steps.model.finding import Finding, Severity, StepKey
+
+Found = tuple[Finding, ...]
+
+
+def _finding(
+    case: Case, code: str, severity: Severity, because: tuple[Words, ...], source: str | None, subject: str, step: StepKey = "toolkit", **params: Param
+) -> Finding:
+    """Return a finding of this step about the toolkit of the case."""
+    return Finding(
+        code=code, severity=severity, step=step, subject=subject, params={"cuda": case.cuda or "?", **params}, because=because, source=source
+    )
+
+
+def _kinds(case: Case) -> list[Gpu]:
+    """Return one known card of each architecture."""
+    return list({gpu.row.compute_capability: gpu for gpu in case.gpus if gpu.row}.values())
+
+
+def unknown_cuda(case: Case) -> Found:
+    """A toolkit, cuDNN or NCCL line that is not in the tables."""
+    wanted = case.answers.toolkit
+    found: list[Finding] = []
+    if case.cuda and case.cuda_row is None:
+        found.append(_finding(case, "unknown-version", "info", (), None, f"CUDA {case.cuda}", what=f"CUDA {case.cuda}"))
+    if wanted.cudnn and wanted.cudnn != "none" and not any(belongs(row.latest, wanted.cudnn) for row in stack.cudnns()):
+        found.append(_finding(case, "unknown-version", "info", (), None, f"cuDNN {wanted.cudnn}", what=f"cuDNN {wanted.cudnn}"))
+    if wanted.nccl and wanted.nccl != "none" and not any(belongs(row.version, wanted.nccl) for row in stack.nccls()):
+        found.append(_finding(case, "unknown-version", "info", (), None, f"NCCL {wanted.nccl}", what=f"NCCL {wanted.nccl}"))
+    return tuple(found)
+
+
+def gpu_unsupported_by_cuda(case: Case) -> Found:
+    """The toolkit no longer compiles for the card."""
+    return tuple(
+        _finding(
+            case,
+            "gpu-unsupported-by-cuda",
+            "error",
+            (gpu.fact, gpu.kin, phrase("toolkit.because.last-cuda", capability=gpu.row.compute_capability, cuda=gpu.row.last_cuda)),
+            gpu.row.source,
+            f"CUDA {case.cuda} × {gpu.card.chip or gpu.name}",
+            name=gpu.name,
+            last=gpu.row.last_cuda,
+        )
+        for gpu in _kinds(case)
+        if case.cuda and gpu.row and gpu.row.last_cuda and number(case.cuda) > number(gpu.row.last_cuda)
+    )
+
+
+def gpu_too_new_for_cuda(case: Case) -> Found:
+    """The toolkit does not know the card yet."""
+    return tuple(
+        _finding(
+            case,
+            "gpu-too-new-for-cuda",
+            "error",
+            (gpu.fact, gpu.kin, phrase("toolkit.because.first-cuda", capability=gpu.row.compute_capability, cuda=gpu.row.first_cuda)),
+            gpu.row.source,
+            f"CUDA {case.cuda} × {gpu.card.chip or gpu.name}",
+            name=gpu.name,
+            first=gpu.row.first_cuda,
+        )
+        for gpu in _kinds(case)
+        if case.cuda and gpu.row and number(case.cuda) < number(gpu.row.first_cuda)
+    )
+
+
+def driver_too_old_for_cuda(case: Case) -> Found:
+    """The driver is older than the toolkit's: an error below the floor of its major, a catch above it."""
+    row, version = case.cuda_row, case.driver.version
+    if row is None or version is None:
+        return ()
+    subject = f"driver {case.driver.branch} × CUDA {row.version}"
+    first: Words = phrase("toolkit.because.driver", version=version)
+    if not at_least(version, row.minor_driver):
+        because = (first, phrase("toolkit.because.floor", cuda=row.version, version=row.minor_driver))
+        return (_finding(case, "driver-too-old-for-cuda", "error", because, MINOR, subject, branch=case.driver.branch or "?", floor=row.minor_driver),)
+    if case.driver.origin != "host" and number(case.driver.branch or "") < number(row.branch):
+        because = (first, phrase("toolkit.because.own-driver", cuda=row.version, branch=row.branch))
+        return (_finding(case, "minor-version-compatibility", "warning", because, MINOR, subject, branch=case.driver.branch or "?", own=row.branch),)
+    return ()
+
+
+def cuda_forward_compat_only(case: Case) -> Found:
+    """Data-center cards can run a newer CUDA through the cuda-compat package; others cannot."""
+    row, version = case.cuda_row, case.driver.version
+    if row is None or version is None or at_least(version, row.minor_driver) or not case.data_center:
+        return ()
+    source = "https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html"
+    package = row.package.replace("cuda-toolkit", "cuda-compat")
+    because = (phrase("toolkit.because.data-center", name=case.gpus[0].name),)
+    return (_finding(case, "cuda-forward-compat-only", "info", because, source, f"CUDA {row.version}", package=package),)
+
+
+def cuda_not_for_distro(case: Case) -> Found:
+    """NVIDIA's repository for this system does not carry the toolkit."""
+    row, repository = case.cuda_row, case.repository
+    if row is None or case.machine.os.id is None or case.wsl:
+        return ()
+    subject = f"CUDA {row.version} × {case.system}"
+    if repository is None:
+        severity: Severity = "error" if case.distribution else "info"
+        because = (phrase("driver.because.no-repository", system=case.system, arch=case.machine.os.arch or "?"),)
+        return (_finding(case, "cuda-not-for-distro", severity, because, "https://developer.download.nvidia.com/compute/cuda/repos/", subject, system=case.system),)
+    first, last = repository.first_cuda, repository.last_cuda
+    if (first and number(row.version) < number(first)) or (last and number(row.version) > number(last)):
+        because = (phrase("toolkit.because.repository", token=repository.token, first=first or "?", last=last or "…"),)
+        return (_finding(case, "cuda-not-for-distro", "error", because, repository.source, subject, system=case.system),)
+    return ()
+
+
+def host_compiler_too_new(case: Case) -> Found:
+    """nvcc refuses host compilers that are newer than its headers know."""
+    row = case.cuda_row
+    have = number(case.machine.os.gcc or (case.distribution.gcc if case.distribution and case.distribution.gcc else ""))
+    if row is None or not have or have[0] <= row.gcc_max:
+        return ()
+    because = (phrase("toolkit.because.gcc", version=".".join(map(str, have))), phrase("toolkit.because.gcc-max", cuda=row.version, version=row.gcc_max))
+    return (_finding(case, "host-compiler-too-new", "error", because, row.source, f"gcc {have[0]} × CUDA {row.version}", gcc=have[0], limit=row.gcc_max),)
+
+
+def host_glibc_too_new(case: Case) -> Found:
+    """The toolkit's headers clash with those of a newer C library: nothing compiles."""
+    row = case.cuda_row
+    have = case.machine.os.glibc or (case.distribution.glibc if case.distribution else None)
+    if row is None or not have or row.glibc_max is None or at_least(row.glibc_max, have):
+        return ()
+    because = (phrase("toolkit.because.glibc", version=have), phrase("toolkit.because.glibc-max", cuda=row.version, version=row.glibc_max))
+    return (_finding(case, "host-glibc-too-new", "error", because, row.source, f"glibc {have} × CUDA {row.version}", glibc=have, limit=row.glibc_max),)
+
+
+def cudnn_row(case: Case) -> stack.Cudnn | None:
+    """Return the wanted cuDNN line for the CUDA major of the case, or `None`."""
+    wanted = case.answers.toolkit.cudnn
+    if not wanted or wanted == "none":
+        return None
+    return next((row for row in reversed(stack.cudnns()) if row.cuda_major == case.cuda_major and belongs(row.latest, wanted)), None)
+
+
+def cudnn_cuda_mismatch(case: Case) -> Found:
+    """The cuDNN line was not built for this CUDA major, or there is no CUDA for it at all."""
+    wanted = case.answers.toolkit.cudnn
+    if not wanted or wanted == "none" or cudnn_row(case):
+        return ()
+    lines = [row for row in stack.cudnns() if belongs(row.latest, wanted)]
+    if not lines:
+        return ()
+    majors = ", ".join(sorted({str(row.cuda_major) for row in lines}))
+    because = (phrase("toolkit.because.cudnn", version=wanted, majors=majors), phrase("toolkit.because.cuda", version=case.cuda or "–"))
+    return (_finding(case, "cudnn-cuda-mismatch", "error", because, lines[-1].source, f"cuDNN {wanted} × CUDA {case.cuda or '–'}", cudnn=wanted, majors=majors),)
+
+
+def gpu_unsupported_by_cudnn(case: Case) -> Found:
+    """The cuDNN line has no code for the card."""
+    row = cudnn_row(case)
+    if row is None:
+        return ()
+    found: list[Finding] = []
+    for gpu in _kinds(case):
+        have = number(gpu.capability or "")
+        too_old = row.cc_min is not None and have < number(row.cc_min)
+        too_new = row.cc_max is not None and have > number(row.cc_max)
+        if have and (too_old or too_new):
+            because = (gpu.fact, gpu.kin, phrase("toolkit.because.cudnn-range", version=row.version, first=row.cc_min or "?", last=row.cc_max or "?"))
+            subject = f"cuDNN {row.version} × {gpu.card.chip or gpu.name}"
+            found.append(_finding(case, "gpu-unsupported-by-cudnn", "error", because, row.source, subject, name=gpu.name, cudnn=row.version))
+    return tuple(found)
+
+
+def nccl_rows(case: Case) -> tuple[stack.Nccl, ...]:
+    """Return the releases of the wanted NCCL line, newest first."""
+    wanted = case.answers.toolkit.nccl
+    if not wanted or wanted == "none":
+        return ()
+    return tuple(row for row in reversed(stack.nccls()) if belongs(row.version, wanted))
+
+
+def nccl_cuda_mismatch(case: Case) -> Found:
+    """NCCL was not built for this CUDA major."""
+    lines = nccl_rows(case)
+    major = case.cuda_major
+    if not lines or (major is not None and any(number(build)[0] == major for row in lines for build in row.builds)):
+        return ()
+    wanted = case.answers.toolkit.nccl or "?"
+    builds = ", ".join(sorted({build for row in lines for build in row.builds}, key=number))
+    because = (phrase("toolkit.because.nccl", version=wanted, builds=builds), phrase("toolkit.because.cuda", version=case.cuda or "–"))
+    return (_finding(case, "nccl-cuda-mismatch", "error", because, lines[0].source, f"NCCL {wanted} × CUDA {case.cuda or '–'}", nccl=wanted, builds=builds),)
+
+
+def toolkit_not_needed(case: Case) -> Found:
+    """Wheels bring their own CUDA: a system toolkit is for compiling only."""
+    if case.cuda is None or "torch" not in case.answers.frameworks:
+        return ()
+    because = (phrase("toolkit.because.wheels"),)
+    source = "https://pytorch.org/get-started/locally/"
+    return (_finding(case, "toolkit-not-needed", "info", because, source, f"CUDA {case.cuda}"),)
+
+
+RULES: tuple[Callable[[Case], Found], ...] = (
+    unknown_cuda,
+    gpu_unsupported_by_cuda,
+    gpu_too_new_for_cuda,
+    driver_too_old_for_cuda,
+    cuda_forward_compat_only,
+    cuda_not_for_distro,
+    host_compiler_too_new,
+    host_glibc_too_new,
+    cudnn_cuda_mismatch,
+    gpu_unsupported_by_cudnn,
+    nccl_cuda_mismatch,
+    toolkit_not_needed,
+)
+
+
+def toolkit_findings(case: Case) -> Found:
+    """Return what all rules of the toolkit find."""
+    return tuple(chain.from_iterable(rule(case) for rule in RULES))
