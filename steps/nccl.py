@@ -1,0 +1,209 @@
+"""The NCCL step: which card the ranks talk over, how the GPUs copy, and the file that says so."""
+
+from __future__ import annotations
+
+from steps.compat import nccl as rules
+from steps.detect import measures, topology
+from steps.model.action import AnyAction, FileIs, Write
+from steps.model.base import Words, phrase
+from steps.model.choice import Choice, Mark, Note, Option
+from steps.model.finding import Finding, StepKey
+from steps.model.machine import Machine, Network, judged
+from steps.model.plan import Target
+from steps.model.profile import Profile, answered
+
+KEY: StepKey = "nccl"
+
+
+def applies(machine: Machine) -> bool:
+    """Return whether there is an NVIDIA GPU: NCCL carries nothing else."""
+    return any(card.vendor == "nvidia" for card in judged(machine))
+
+
+def intro(machine: Machine, answers: Profile) -> Words:
+    """Return why the question is asked here."""
+    return phrase("nccl.intro.many") if len(judged(machine)) > 1 else phrase("nccl.intro.one")
+
+
+def choices(machine: Machine, answers: Profile) -> tuple[Choice, ...]:
+    """Return the interface to take, and how the GPUs will copy."""
+    transport = (_p2p(machine, answers), _infiniband(machine, answers), _gdr(machine, answers), _debug(answers))
+    return (
+        Choice(
+            key="nccl.interface",
+            kind="one",
+            options=_interfaces(machine, answers),
+            taken=(answers.nccl.interface,) if answers.nccl.interface else (),
+        ),
+        Choice(key="nccl.transport", kind="facts", title=phrase("nccl.group.transport"), options=transport),
+    )
+
+
+def check(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
+    """Return every finding of this step."""
+    return (*rules.judge_nccl(machine, answers), *(gap for gap in machine.gaps if gap.step == KEY))
+
+
+def actions(machine: Machine, answers: Profile, target: Target) -> tuple[AnyAction, ...]:
+    """Return the one file, when the answers ask for anything that NCCL would not do by itself."""
+    text = rules.conf_text(machine, answers)
+    if text is None:
+        return ()
+    return (
+        Write(
+            id="nccl.conf",
+            title=phrase("nccl.action.conf", path=rules.CONF),
+            why=phrase("nccl.action.why"),
+            lane="files",
+            path=rules.CONF,
+            text=text,
+            done_when=(FileIs(path=rules.CONF, text=text),),
+            seconds=1.0,
+        ),
+    )
+
+
+# --- interfaces ---------------------------------------------------------------------------------
+
+
+def _interfaces(machine: Machine, answers: Profile) -> tuple[Option, ...]:
+    """Return the real cards, fastest first, then NCCL's own choice, then what is ruled out."""
+    best = rules.best_interface(machine)
+    several = len(judged(machine)) > 1
+    fitting = [one for one in machine.networks if rules.reason_against(one) is None]
+    fitting.sort(key=lambda one: (one is not best, one.kind not in ("ethernet", "infiniband"), -(one.speed_mbps or 0), one.name))
+    ruled_out = [one for one in machine.networks if rules.reason_against(one) is not None]
+    rows = [_interface(machine, answers, one, recommended=several and one is best) for one in fitting]
+    rows.append(_automatic(machine, answers, recommended=not several or best is None))
+    rows += [_interface(machine, answers, one, recommended=False) for one in ruled_out]
+    return tuple(rows)
+
+
+def _interface(machine: Machine, answers: Profile, network: Network, *, recommended: bool) -> Option:
+    """Return the row of one interface."""
+    finding = rules.on_interface(machine, network)
+    reason = rules.reason_against(network)
+    mark: Mark = "bad" if reason else "good" if network.kind in ("ethernet", "infiniband") and network.up else "catch"
+    tag = reason or ("up" if mark == "good" else network.kind if network.kind == "wifi" else "unsure")
+    speed = measures.speed(network.speed_mbps) if network.speed_mbps else ""
+    patch = {"nccl.interface": network.name}
+    sentence = phrase("nccl.explain.only" if recommended else f"nccl.explain.{tag}", name=network.name)
+    return Option(
+        value=network.name,
+        label=f"{network.name} {speed}".rstrip(),
+        mark=mark,
+        tag=phrase(f"nccl.tag.{tag}"),
+        sentences=(sentence,),
+        findings=(finding,) if finding else (),
+        notes=() if finding else (*_addresses(network), *_preview(machine, answered(answers, patch))),
+        patch=patch,
+        recommended=recommended,
+    )
+
+
+def _addresses(network: Network) -> tuple[Note, ...]:
+    """Return an interface's addresses and driver as measured."""
+    said = ", ".join(part for part in (network.driver, *network.addresses[:2]) if part)
+    return (Note(label="measured", text=said),) if said else ()
+
+
+def _automatic(machine: Machine, answers: Profile, *, recommended: bool) -> Option:
+    """Return the row that leaves the interface to NCCL."""
+    patch = {"nccl.interface": rules.AUTO}
+    return Option(
+        value=rules.AUTO,
+        label=phrase("nccl.row.auto"),
+        mark="good",
+        tag=phrase("nccl.tag.works"),
+        sentences=(phrase("nccl.explain.auto"),),
+        notes=_preview(machine, answered(answers, patch)),
+        patch=patch,
+        recommended=recommended,
+    )
+
+
+def _preview(machine: Machine, answers: Profile) -> tuple[Note, ...]:
+    """Return the file as it would be written, line by line."""
+    text = rules.conf_text(machine, answers)
+    if text is None:
+        return (Note(label="file", text=phrase("nccl.note.no-file", path=rules.CONF)),)
+    lines = tuple(Note(label="file", text=line, command=True) for line in text.splitlines())
+    return (Note(label="leads-to", text=rules.CONF), *lines, Note(label="undo", text=phrase("nccl.note.undo")))
+
+
+# --- transport ----------------------------------------------------------------------------------
+
+
+def _p2p(machine: Machine, answers: Profile) -> Option:
+    """Return how the GPUs copy to each other; Space turns direct copies off, and on again."""
+    found = judged(machine)
+    finding = rules.p2p_unsupported(machine, answers)
+    kinds = sorted({one.kind for one in machine.links})
+    linked = [kind for kind in kinds if kind.startswith("NV")]
+    mark: Mark = "info"
+    if answers.nccl.p2p == "off":
+        detail, tag = "", "turned-off"
+    elif len(found) < 2:
+        detail, tag = "", "one-gpu"
+    elif finding is not None:
+        detail, tag = "", "via-memory"
+    elif linked:
+        detail, tag, mark = linked[0], "direct", "good"
+    else:
+        detail, tag, mark = kinds[0] if kinds else "", "proof-tells", "unknown"
+    return Option(
+        value="p2p",
+        label="P2P",
+        mark=mark,
+        tag=phrase(f"nccl.tag.{tag}"),
+        detail=detail,
+        sentences=(phrase("nccl.explain.p2p"), *topology.links(machine)[:8]),
+        findings=(finding,) if finding else (),
+        patch={"nccl.p2p": None if answers.nccl.p2p == "off" else "off"},
+    )
+
+
+def _infiniband(machine: Machine, answers: Profile) -> Option:
+    """Return whether InfiniBand or RoCE is there; Space turns it off, and on again."""
+    found = rules.rdma(machine)
+    finding = rules.no_infiniband(machine, answers)
+    tag = "turned-off" if answers.nccl.infiniband == "off" else "there" if found else "no-device" if machine.networks else "unknown"
+    mark: Mark = "good" if tag == "there" else "unknown" if tag == "unknown" else "info"
+    return Option(
+        value="infiniband",
+        label="InfiniBand",
+        mark=mark,
+        tag=phrase(f"nccl.tag.{tag}"),
+        detail=found[0].name if found else "",
+        sentences=(phrase("nccl.explain.infiniband"),),
+        findings=(finding,) if finding else (),
+        patch={"nccl.infiniband": None if answers.nccl.infiniband == "off" else "off"},
+    )
+
+
+def _gdr(machine: Machine, answers: Profile) -> Option:
+    """Return whether network cards can reach GPU memory; Space turns it off, and on again."""
+    tag = "turned-off" if answers.nccl.gdr == "off" else "proof-tells" if rules.rdma(machine) else "needs-ib"
+    return Option(
+        value="gdr",
+        label="GPUDirect",
+        mark="unknown" if tag == "proof-tells" else "info",
+        tag=phrase(f"nccl.tag.{tag}"),
+        sentences=(phrase("nccl.explain.gdr"),),
+        patch={"nccl.gdr": None if answers.nccl.gdr == "off" else "off"},
+    )
+
+
+def _debug(answers: Profile) -> Option:
+    """Return how much NCCL logs; Space changes between warnings and everything."""
+    level = answers.nccl.debug
+    finding = next((one for one in rules.judge_nccl(Machine(), answers) if one.code == "nccl-debug-noisy"), None)
+    return Option(
+        value="debug",
+        label=phrase("nccl.row.debug"),
+        mark="catch" if finding else "good" if level else "info",
+        tag=level or phrase("nccl.tag.silent"),
+        sentences=(phrase("nccl.explain.debug"),),
+        findings=(finding,) if finding else (),
+        patch={"nccl.debug": "INFO" if level == "WARN" else "WARN" if level is None else None},
+    )

@@ -1,0 +1,197 @@
+"""The NCCL step: the file as it will be written, the interfaces it may name, and what is said about both."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from steps import nccl
+from steps.compat import nccl as rules
+from steps.model.action import FileIs, Write
+from steps.model.choice import Option
+from steps.model.finding import Finding
+from steps.model.machine import Accelerator, Link, Machine, Network
+from steps.model.plan import Target
+from steps.model.profile import NcclAnswers, Profile, answered
+from steps.text import Language, say, say_finding
+
+CARD = Accelerator(vendor="nvidia", name="NVIDIA GeForce RTX 4090", chip="AD102", architecture="ada", pci_id="10de:2684")
+LAB = Machine(
+    accelerators=(CARD, CARD),
+    networks=(
+        Network(name="lo", kind="loopback", up=True, addresses=("127.0.0.1/8",)),
+        Network(name="docker0", kind="virtual", up=True, addresses=("172.17.0.1/16",)),
+        Network(name="eno1np0", kind="ethernet", driver="bnxt_en", up=True, speed_mbps=25_000, addresses=("10.0.0.5/24",)),
+        Network(name="eno2np1", kind="ethernet", driver="bnxt_en", up=False),
+        Network(name="enp5s0", kind="ethernet", driver="igb", up=True, speed_mbps=1000, addresses=("192.168.1.7/24",)),
+        Network(name="bond0", kind="virtual", up=True, addresses=("10.1.0.5/24",)),
+    ),
+)
+
+
+def asked(**answers: object) -> Profile:
+    return Profile(nccl=msgspec.convert(answers, NcclAnswers))
+
+
+def text(machine: Machine = LAB, **answers: object) -> str | None:
+    return rules.conf_text(machine, asked(**answers))
+
+
+def found(machine: Machine = LAB, **answers: object) -> dict[str, Finding]:
+    return {one.code: one for one in nccl.check(machine, asked(**answers))}
+
+
+def test_the_file_has_plain_lines_and_nothing_else() -> None:
+    written = text(interface="eno1np0", infiniband="off", p2p="off", gdr="off", debug="WARN", extra={"NCCL_NVLS_ENABLE": "0"})
+    assert written == (
+        "NCCL_SOCKET_IFNAME=eno1np0\nNCCL_IB_DISABLE=1\nNCCL_P2P_DISABLE=1\nNCCL_NET_GDR_LEVEL=LOC\nNCCL_DEBUG=WARN\nNCCL_NVLS_ENABLE=0\n"
+    )
+
+
+def test_no_file_is_written_when_nothing_is_asked_for() -> None:
+    assert text() is None
+    assert text(interface="auto", infiniband="auto", p2p="auto", gdr="auto") is None
+    assert "nccl-interface-missing" not in found(interface="auto")
+    assert nccl.actions(LAB, Profile(), Target()) == ()
+
+
+def test_the_one_action_writes_exactly_the_file_that_was_shown() -> None:
+    (action,) = nccl.actions(LAB, asked(interface="eno1np0", debug="WARN"), Target())
+    assert isinstance(action, Write)
+    assert (action.id, action.path, action.text, action.mode) == (
+        "nccl.conf",
+        "/etc/nccl.conf",
+        "NCCL_SOCKET_IFNAME=eno1np0\nNCCL_DEBUG=WARN\n",
+        0o644,
+    )
+    assert action.done_when == (FileIs(path=action.path, text=action.text),)
+
+
+def test_a_name_that_begins_another_is_written_exactly() -> None:
+    both = Machine(networks=(Network(name="eth1", kind="ethernet", up=True), Network(name="eth10", kind="ethernet", up=True)))
+    assert text(both, interface="eth1") == "NCCL_SOCKET_IFNAME==eth1\n"
+    assert text(both, interface="eth10") == "NCCL_SOCKET_IFNAME=eth10\n"
+
+
+def test_what_a_person_wrote_under_extra_goes_first_and_stands_once() -> None:
+    assert text(debug="WARN", extra={"NCCL_DEBUG": "VERSION"}) == "NCCL_DEBUG=VERSION\n"
+
+
+def test_the_fastest_real_card_that_is_up_is_recommended() -> None:
+    best = rules.best_interface(LAB)
+    assert best is not None
+    assert best.name == "eno1np0"
+    assert [option.value for option in options(LAB) if option.recommended] == ["eno1np0"]
+
+
+def test_one_gpu_leaves_the_interface_to_nccl() -> None:
+    one = msgspec.structs.replace(LAB, accelerators=(CARD,))
+    assert [option.value for option in options(one) if option.recommended] == ["auto"]
+
+
+def options(machine: Machine, profile: Profile | None = None) -> tuple[Option, ...]:
+    return nccl.choices(machine, profile or Profile())[0].options
+
+
+def test_virtual_loopback_and_down_are_shown_with_their_reason_and_cannot_be_taken() -> None:
+    said = {option.value: (option.mark, say("en", option.tag), [one.code for one in option.findings]) for option in options(LAB)}
+    assert said["eno1np0"] == ("good", "up", [])
+    assert said["auto"] == ("good", "works", [])
+    assert said["lo"] == ("bad", "no network", ["nccl-interface-virtual"])
+    assert said["docker0"] == ("bad", "virtual", ["nccl-interface-virtual"])
+    assert said["eno2np1"] == ("bad", "down", ["nccl-interface-down"])
+    assert said["bond0"] == ("catch", "not sure", [])
+
+
+def test_an_option_shows_the_file_it_leads_to() -> None:
+    option = next(one for one in options(LAB, asked(debug="WARN")) if one.value == "eno1np0")
+    assert [note.text for note in option.notes if note.label == "file"] == ["NCCL_SOCKET_IFNAME=eno1np0", "NCCL_DEBUG=WARN"]
+    assert answered(asked(debug="WARN"), option.patch) == asked(debug="WARN", interface="eno1np0")
+
+
+@pytest.mark.parametrize(
+    ("code", "severity", "has", "nearly"),
+    [
+        ("nccl-interface-missing", "error", {"interface": "eth0"}, {"interface": "eno1"}),
+        ("nccl-interface-virtual", "error", {"interface": "docker0"}, {"interface": "bond0"}),
+        ("nccl-interface-virtual", "error", {"interface": "lo"}, {"interface": "enp5s0"}),
+        ("nccl-interface-down", "error", {"interface": "eno2np1"}, {"interface": "eno"}),
+        ("nccl-subnets-differ", "warning", {"interface": "eno1np0,enp5s0"}, {"interface": "eno1np0"}),
+        ("nccl-debug-noisy", "warning", {"debug": "INFO"}, {"debug": "WARN"}),
+        ("nccl-debug-noisy", "warning", {"extra": {"NCCL_DEBUG": "trace"}}, {"extra": {"NCCL_DEBUG": "version"}}),
+        ("nccl-unknown-variable", "warning", {"extra": {"NCCL_SOCKET_IFNAMES": "eth0"}}, {"extra": {"NCCL_ALGO": "Ring"}}),
+        ("nccl-inline-comment", "error", {"extra": {"NCCL_ALGO": "Ring # fast"}}, {"extra": {"NCCL_ALGO": "Ring"}}),
+        ("nccl-inline-comment", "error", {"extra": {"NCCL_ALGO": "Ring\nNCCL_X=1"}}, {"extra": {"NCCL_ALGO": "^Ring"}}),
+    ],
+)
+def test_a_finding_is_said_of_the_answer_that_has_it(code: str, severity: str, has: dict[str, object], nearly: dict[str, object]) -> None:
+    assert found(LAB, **has)[code].severity == severity
+    assert code not in found(LAB, **nearly)
+
+
+def test_a_machine_whose_interfaces_are_not_known_is_not_judged() -> None:
+    assert found(Machine(accelerators=(CARD,)), interface="eth0", infiniband="auto", gdr="auto") == {}
+
+
+def test_no_infiniband_is_a_remark_for_several_gpus_and_not_said_of_a_card_that_may_have_roce() -> None:
+    plain = msgspec.structs.replace(LAB, networks=tuple(msgspec.structs.replace(one, driver="igb") for one in LAB.networks))
+    assert found(plain)["nccl-no-infiniband"].severity == "info"
+    assert "nccl-no-infiniband" not in found(plain, infiniband="off")
+    assert "nccl-no-infiniband" not in found(LAB)
+    assert "nccl-no-infiniband" not in found(msgspec.structs.replace(plain, accelerators=(CARD,)))
+
+
+def test_geforce_cards_without_p2p_are_told_so_and_cards_with_it_are_not() -> None:
+    assert found()["nccl-p2p-unsupported"].severity == "info"
+    workstation = msgspec.structs.replace(CARD, name="NVIDIA RTX 6000 Ada Generation")
+    assert "nccl-p2p-unsupported" not in found(msgspec.structs.replace(LAB, accelerators=(workstation, workstation)))
+    mixed = msgspec.structs.replace(LAB, accelerators=(CARD, workstation))
+    assert "nccl-p2p-unsupported" not in found(mixed)
+    joined = msgspec.structs.replace(LAB, links=(Link(a=0, b=1, kind="NV4"),))
+    assert "nccl-p2p-unsupported" not in found(joined)
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"interface": "eth0"},
+        {"interface": "docker0"},
+        {"interface": "eno2np1"},
+        {"interface": "eno1np0,enp5s0"},
+        {"debug": "INFO"},
+        {"extra": {"NCCL_DEBUG": "INFO"}},
+        {"extra": {"NCCL_NOT": "1", "NCCL_ALGO": "Ring"}},
+        {"extra": {"NCCL_ALGO": "Ring # x"}},
+    ],
+)
+def test_the_offered_fix_removes_what_it_is_offered_for(answers: dict[str, object]) -> None:
+    for one in nccl.check(LAB, asked(**answers)):
+        if one.fix is not None:
+            assert one.code not in {left.code for left in nccl.check(LAB, answered(asked(**answers), one.fix))}
+
+
+def test_the_transport_rows_turn_off_and_on_again() -> None:
+    for row, key in (("p2p", "p2p"), ("infiniband", "infiniband"), ("gdr", "gdr")):
+        option = next(one for one in nccl.choices(LAB, Profile())[1].options if one.value == row)
+        off = answered(Profile(), option.patch)
+        assert getattr(off.nccl, key) == "off"
+        option = next(one for one in nccl.choices(LAB, off)[1].options if one.value == row)
+        assert (say("en", option.tag), answered(off, option.patch)) == ("turned off", Profile())
+
+
+@pytest.mark.parametrize("language", ["en", "zh_CN"])
+def test_all_words_are_there(language: Language) -> None:
+    profile = asked(interface="docker0", extra={"NCCL_DEBUG": "INFO", "NCCL_NOT": "1 # x"}, gdr="auto", infiniband="auto")
+    for one in nccl.check(LAB, profile):
+        assert "{" not in say_finding(language, one, "sentence") + say_finding(language, one, "remedy")
+        assert say_finding(language, one, "tag") != one.code
+    for choice in nccl.choices(LAB, profile):
+        for option in choice.options:
+            for words in (option.label, option.tag, *option.sentences, *(note.text for note in option.notes)):
+                assert not say(language, words).startswith("nccl.")
+
+
+def test_the_step_is_for_machines_with_an_nvidia_gpu() -> None:
+    assert nccl.applies(LAB)
+    assert not nccl.applies(Machine())
+    assert not nccl.applies(Machine(accelerators=(Accelerator(vendor="amd", architecture="cdna3"),)))
