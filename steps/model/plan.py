@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
+import importlib
+import sys
 from collections.abc import Mapping
 from typing import Literal
 
@@ -81,4 +82,6 @@ def decode(data: bytes) -> Plan:
 
 def digest(plan: Plan) -> Digest:
     """Return the SHA-256 (hexadecimal) of the plan's canonical JSON; the review shows its first eight digits."""
-    return hashlib.sha256(msgspec.json.encode(plan, order="deterministic")).hexdigest()
+    # The interpreter's own SHA-256: hashlib would load OpenSSL, a quarter of the runner's memory.
+    sha256 = importlib.import_module("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256
+    return str(sha256(msgspec.json.encode(plan, order="deterministic")).hexdigest())

@@ -1,0 +1,101 @@
+"""Running one command of an action to its end, with its prompts, its time limit and the person's cancel."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from steps.engine.context import Context
+from steps.engine.prompts import PromptWatch
+from steps.engine.session import Ended, NotStarted, Session
+from steps.model.action import Action, Run
+
+TICK = 0.1
+_GRACE: tuple[tuple[float, signal.Signals], ...] = ((0.0, signal.SIGINT), (5.0, signal.SIGTERM), (10.0, signal.SIGKILL))
+"""A stopped command is asked, then told, then ended: seconds after the stop, and the signal."""
+
+
+class Ending(Ended):
+    """How a command of an action ended, and why it was stopped when it was."""
+
+    def __init__(self, ended: Ended, stopped: Literal["cancel", "timeout"] | None, output: str) -> None:
+        super().__init__(ended.status, ended.killed_by)
+        self.stopped = stopped
+        self.output = output
+
+
+class Missing(Exception):
+    """There is no such program."""
+
+
+def run_command(
+    context: Context,
+    action: Action,
+    argv: tuple[str, ...],
+    *,
+    environment: Mapping[str, str] | None = None,
+    outside: bool = False,
+    may_stop: Callable[[], bool] = lambda: True,
+    handed: int | None = None,
+    as_root: bool = False,
+) -> Ending:
+    """Return how `argv` ended; its output is in the action's spool. Raises `Missing` when there is no such program."""
+    spool = context.folder.output(action.id)
+    context.spool_command(action.id, argv)
+    start = spool.stat().st_size
+    other = context.as_other(action) and not as_root
+    rooted = context.host.root != "/" and not outside
+    if rooted:
+        argv = context.host.command((*context.person_prefix(), *argv) if other else argv)
+    try:
+        session = Session(
+            argv,
+            spool,
+            environment=context.environment(action, environment or {}),
+            interactive=isinstance(action, Run) and action.interactive,
+            user=context.owner if other and not rooted else None,
+            gid=context.owner.gid,
+            folder=context.owner.home if other and not rooted and os.path.isdir(context.owner.home) else "/",
+            handed=handed,
+        )
+    except NotStarted as error:
+        context.spool_line(action.id, f"{error}: not found" if error.status == 127 else f"{error}: cannot be run")
+        raise Missing(str(error)) from error
+    replies = action.replies if isinstance(action, Run) else ()
+    watch = PromptWatch(session, action.id, replies, context.desk, lambda row: context.spool_line(action.id, f"[bringup: {row}]"))
+    try:
+        stopped = _follow(context, session, watch, action.timeout if isinstance(action, Run) else None, may_stop)
+    except BaseException:
+        # A bug of ours must not cut a package manager off: it ends first.
+        while session.pump(1.0):
+            continue
+        raise
+    ended = session.ended or Ended(None, signal.SIGKILL)
+    with spool.open("rb") as file:
+        file.seek(max(start, spool.stat().st_size - 65536))
+        return Ending(ended, stopped, file.read().decode("utf-8", errors="replace"))
+
+
+def _follow(
+    context: Context, session: Session, watch: PromptWatch, limit: float | None, may_stop: Callable[[], bool]
+) -> Literal["cancel", "timeout"] | None:
+    """Pump the session to its end; return why it was stopped, or `None` when it ended by itself."""
+    began = time.monotonic()
+    stopped: Literal["cancel", "timeout"] | None = None
+    signals = list(_GRACE)
+    since = 0.0
+    while session.pump(TICK):
+        now = time.monotonic()
+        if stopped is None and context.switches.cancelled.is_set() and may_stop():
+            stopped, since = "cancel", now
+        elif stopped is None and limit is not None and now - began > limit:
+            stopped, since = "timeout", now
+        if stopped is None:
+            watch.look()
+        elif signals and now - since >= signals[0][0]:
+            session.signal(signals.pop(0)[1])
+    watch.close()
+    return stopped

@@ -1,0 +1,97 @@
+"""What an action is run with: the folder, the machine, the person, and the switches that a screen may turn."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import threading
+from collections.abc import Mapping
+
+from steps.engine.folder import Origin, Owner, RunFolder, open_new
+from steps.engine.journal import Journal
+from steps.engine.prompts import Desk
+from steps.host.base import WritableHost
+from steps.model.action import Action
+from steps.model.base import Param, Phrase, Record, Words
+from steps.model.plan import Plan
+
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class Outcome(Record):
+    """How an action went; `error` is a key of the words (filled from `params`) or text of the program's own."""
+
+    status: str
+    """done, already, failed, skipped, cancelled, reboot."""
+    exit: int | None = None
+    error: str | None = None
+    params: Mapping[str, Param] = {}
+    code: int | None = None
+    """The exit code of the whole run when this one ends it, where 1 would say too little (75: busy, 3: refused)."""
+
+
+def failed(error: Words, exit: int | None = None, code: int | None = None, **params: Param) -> Outcome:
+    """Return a failure with its reason."""
+    if isinstance(error, Phrase):
+        return Outcome(status="failed", exit=exit, error=error.key, params={**error.params, **params}, code=code)
+    return Outcome(status="failed", exit=exit, error=error, params=params, code=code)
+
+
+class Switches:
+    """Cancel and pause, set by the server and seen by every lane."""
+
+    def __init__(self) -> None:
+        self.cancelled = threading.Event()
+        self.going = threading.Event()
+        self.going.set()
+
+
+class Context:
+    """All that the executor needs besides the action."""
+
+    def __init__(self, folder: RunFolder, plan: Plan, origin: Origin, host: WritableHost, outside: WritableHost, journal: Journal) -> None:
+        self.folder = folder
+        self.plan = plan
+        self.origin = origin
+        self.host = host
+        self.outside = outside
+        self.journal = journal
+        self.desk = Desk(journal)
+        self.switches = Switches()
+
+    @property
+    def owner(self) -> Owner:
+        """The person the run belongs to."""
+        return self.origin.owner
+
+    def spool_line(self, action: str, line: str) -> None:
+        """Add a line of our own to an action's output."""
+        descriptor = open_new(self.folder.output(action), gid=self.owner.gid)
+        try:
+            os.write(descriptor, line.encode() + b"\n")
+        finally:
+            os.close(descriptor)
+
+    def spool_command(self, action: str, argv: tuple[str, ...]) -> None:
+        """Say in the output what is run, as a person would type it."""
+        self.spool_line(action, f"$ {shlex.join(argv)}")
+
+    def as_other(self, action: Action) -> bool:
+        """Return whether the action runs as somebody else than this process."""
+        return action.by == "user" and os.geteuid() == 0 and self.owner.uid != 0
+
+    def person_prefix(self) -> tuple[str, ...]:
+        """Return the command that starts another one as the person."""
+        owner = self.owner
+        ids = (f"--reuid={owner.uid}", f"--regid={owner.gid}", "--clear-groups")
+        return ("setpriv", *ids, "env", f"HOME={owner.home}", f"USER={owner.name}", f"LOGNAME={owner.name}")
+
+    def environment(self, action: Action, more: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the whole environment of an action's commands."""
+        person = action.by == "user" or os.geteuid() != 0
+        home, name = (self.owner.home, self.owner.name) if person else ("/root", "root")
+        base = {"PATH": f"{home}/.local/bin:{_PATH}" if person else _PATH, "HOME": home, "USER": name, "LOGNAME": name, "SHELL": "/bin/sh"}
+        if person and os.path.isdir(f"/run/user/{self.owner.uid}"):
+            base["XDG_RUNTIME_DIR"] = f"/run/user/{self.owner.uid}"
+        quiet = {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "LANG": "C.UTF-8", "LANGUAGE": "", "PAGER": "cat"}
+        return {**base, **self.origin.environment, **quiet, **more}

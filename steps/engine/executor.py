@@ -1,0 +1,176 @@
+"""One action, from "is it done already?" to "is it done now?"."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+
+from steps.engine import undo
+from steps.engine.command import Ending, Missing, run_command
+from steps.engine.context import Context, Outcome, failed
+from steps.engine.folder import boot_id, open_new
+from steps.engine.packages import perform_packages
+from steps.engine.probes import is_done
+from steps.engine.prompts import manual_row
+from steps.errors import BringupError
+from steps.managers.base import manager
+from steps.model.action import AnyAction, Manual, Packages, Reboot, Run, Service, Write
+from steps.model.base import phrase
+
+REHEARSAL_PACE = 0.4
+"""So long does a rehearsed action take: long enough to be seen, short enough not to bore; seconds."""
+PROOF_FAILED = 20
+
+
+def perform(action: AnyAction, context: Context) -> Outcome:
+    """Do one action and return how it went; what goes wrong is an outcome, never an exception but for bugs."""
+    if context.plan.target.rehearsal:
+        return _rehearse(action, context)
+    try:
+        if is_done(action, context) is True:
+            return Outcome(status="already")
+        outcome = _do(action, context)
+        if outcome.status == "done" and action.done_when and is_done(action, context) is False:
+            return failed(phrase("engine.failed.not-done"), exit=outcome.exit)
+        return outcome
+    except BringupError as error:
+        return failed(phrase(f"error.{error.code}.sentence", **error.params), code=error.exit_code)
+    except Missing as error:
+        return failed(phrase("engine.failed.missing", program=str(error)), exit=127)
+    except OSError as error:
+        return failed(phrase("engine.failed.system", reason=error.strerror or str(error), path=str(error.filename or "")))
+
+
+def _do(action: AnyAction, context: Context) -> Outcome:
+    match action:
+        case Run():
+            return _run(action, context)
+        case Write():
+            return _write(action, context)
+        case Packages():
+            return perform_packages(action, context)
+        case Service():
+            return _service(action, context)
+        case Reboot():
+            return _reboot(action, context)
+        case Manual():
+            return _manual(action, context)
+
+
+# --- the kinds ----------------------------------------------------------------------------------
+
+
+def judge(ending: Ending) -> Outcome:
+    """Return the outcome that a command's end means by itself."""
+    if ending.stopped == "cancel":
+        return Outcome(status="cancelled", exit=ending.code)
+    if ending.stopped == "timeout":
+        return failed(phrase("engine.failed.timeout"), exit=ending.code)
+    if ending.killed_by is not None:
+        return failed(phrase("engine.failed.signal", signal=ending.killed_by), exit=ending.code)
+    if ending.status:
+        return failed(phrase("engine.failed.exit", status=ending.status), exit=ending.code)
+    return Outcome(status="done", exit=0)
+
+
+def _run(action: Run, context: Context) -> Outcome:
+    if action.undo:
+        undo.register(action, context)
+    outcome = judge(run_command(context, action, action.argv, environment=action.env, outside=action.outside))
+    if action.lane == "proof" and outcome.exit == PROOF_FAILED:
+        return failed(phrase("engine.failed.proof"), exit=PROOF_FAILED, code=PROOF_FAILED)
+    return outcome
+
+
+def _write(action: Write, context: Context) -> Outcome:
+    host = context.host
+    if action.copy_of is not None:
+        sources = host.glob(action.copy_of)
+        data = host.read_bytes(sources[0]) if len(sources) == 1 else None
+        if data is None:
+            return failed(phrase("engine.failed.source", path=action.copy_of, count=len(sources)))
+    else:
+        data = (action.text or "").encode()
+    undo.register(action, context)
+    if context.as_other(action) and host.root == "/":
+        source = context.folder.kept(action.id) / "new"
+        descriptor = open_new(source, gid=context.owner.gid)
+        try:
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, data)
+        finally:
+            os.close(descriptor)
+        # As the person: root follows no link that a home folder may hold, and leaves nothing of its own there.
+        return judge(run_command(context, action, ("install", "-D", "-T", f"--mode={action.mode:o}", str(source), action.path)))
+    context.spool_line(action.id, f"write {action.path} ({len(data)} bytes)")
+    host.mkdir(action.path.rpartition("/")[0] or "/")
+    host.write_bytes(action.path, data, action.mode)
+    return Outcome(status="done")
+
+
+def _service(action: Service, context: Context) -> Outcome:
+    undo.register(action, context)
+    # In a mounted system nothing runs: there a unit can be enabled for its next boot only.
+    now = ("--now",) if context.host.root == "/" else ()
+    return judge(run_command(context, action, ("systemctl", "enable", *now, action.unit)))
+
+
+def _reboot(action: Reboot, context: Context) -> Outcome:
+    if context.host.root != "/":
+        return Outcome(status="skipped")
+    asked = [entry for entry in context.journal.entries if entry.kind == "reboot-needed" and entry.action == action.id]
+    if asked and asked[-1].data.get("boot_id") != boot_id():
+        return Outcome(status="done")
+    if not asked:
+        context.journal.append("reboot-needed", action.id, boot_id=boot_id())
+    return Outcome(status="reboot")
+
+
+def _manual(action: Manual, context: Context) -> Outcome:
+    """Ask the person; their word is taken."""
+    row = manual_row()
+    seq = None
+    while not context.switches.cancelled.is_set():
+        if seq is None:
+            seq = context.desk.ask(action.id, row, "choice", "")
+        else:
+            answer, _ = context.desk.taken(seq)
+            if answer is not None:
+                context.desk.settle(seq, "person")
+                return Outcome(status="done" if answer == "done" else "skipped")
+        time.sleep(0.1)
+    if seq is not None:
+        context.desk.settle(seq, "program")
+    return Outcome(status="cancelled")
+
+
+# --- rehearsal ----------------------------------------------------------------------------------
+
+
+def _rehearse(action: AnyAction, context: Context) -> Outcome:
+    for line in _would(action):
+        context.spool_line(action.id, f"rehearsal: {line}")
+    time.sleep(REHEARSAL_PACE)
+    return Outcome(status="cancelled" if context.switches.cancelled.is_set() else "done")
+
+
+def _would(action: AnyAction) -> tuple[str, ...]:
+    """Return what the action would do, in the words of a shell."""
+    match action:
+        case Run(argv=argv):
+            return (f"would run {shlex.join(argv)}",)
+        case Write(path=path, text=text, copy_of=copy_of):
+            if copy_of is not None:
+                return (f"would copy {copy_of} to {path}",)
+            return (f"would write {path}:", *(f"  {line}" for line in (text or "").splitlines()))
+        case Packages():
+            tool = manager(action.manager)
+            refresh = (f"would run {shlex.join(tool.refresh_argv())}",) if action.refresh else ()
+            return (*refresh, f"would run {shlex.join(tool.argv(action))}")
+        case Service(unit=unit):
+            return (f"would run systemctl enable --now {unit}",)
+        case Reboot():
+            return ("would wait for a reboot",)
+        case Manual():
+            return ("would ask the person",)

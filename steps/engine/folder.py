@@ -1,0 +1,266 @@
+"""A run's folder: where it lies, whose it is, and what stands in it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import string
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from steps.errors import BringupError, InputError
+from steps.model.base import Param, Record
+from steps.model.plan import Plan, decode, encode
+
+ROOT_STATE = "/var/lib/bringup"
+ROOT_SOCKETS = "/run/bringup"
+STATE_VARIABLE = "BRINGUP_STATE"
+"""Names a folder that holds all runs, locks and sockets instead of the usual places; for tests and labs."""
+FOLDER_MODE = 0o750
+FILE_MODE = 0o640
+
+
+class Owner(Record):
+    """The person a run belongs to: who may answer it, and as whom the user's actions run."""
+
+    uid: int
+    gid: int
+    name: str
+    home: str
+
+
+class Origin(Record):
+    """What the start of a run fixes beside its plan; only the runner reads it."""
+
+    digest: str
+    owner: Owner
+    environment: Mapping[str, str] = {}
+    """The network and package-index variables of the person who started it; may name credentials, hence the file's mode."""
+
+
+class Order(Record):
+    """What a screen hands to the launcher in a file."""
+
+    plan: Plan
+    environment: Mapping[str, str] = {}
+
+
+class Refusal(Record):
+    """Why a launcher or runner ended before it began; whoever started it raises it again as `Refused`."""
+
+    code: str
+    params: Mapping[str, Param] = {}
+    exit: int = 2
+
+
+class Refused(BringupError):
+    """A refusal that came from another process, with its own exit code."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.code, **refusal.params)
+        self.exit_code = refusal.exit
+
+
+def person(uid: int) -> Owner:
+    """Return what the account database says of `uid`; an account without an entry has "/" for home."""
+    try:
+        entry = pwd.getpwuid(uid)
+    except KeyError:
+        return Owner(uid=uid, gid=os.getgid() if uid == os.getuid() else uid, name=str(uid), home="/")
+    return Owner(uid=uid, gid=entry.pw_gid, name=entry.pw_name, home=entry.pw_dir)
+
+
+def invoking_owner() -> Owner:
+    """Return the person at the keyboard: behind sudo the one who typed it, otherwise this process's user."""
+    if os.geteuid() == 0 and os.environ.get("SUDO_UID", "").isdigit():
+        return person(int(os.environ["SUDO_UID"]))
+    return person(os.geteuid())
+
+
+def state_folder(*, root: bool, owner: Owner) -> Path:
+    """Return the folder that holds `runs/` and `locks/`: the machine's for root's runs, the person's otherwise."""
+    override = os.environ.get(STATE_VARIABLE)
+    if override:
+        return Path(override)
+    if root:
+        return Path(ROOT_STATE)
+    own = os.environ.get("XDG_STATE_HOME") if owner.uid == os.geteuid() else None
+    return Path(own or f"{owner.home}/.local/state") / "bringup"
+
+
+def socket_folder(*, root: bool, owner: Owner) -> Path:
+    """Return the folder of the control sockets."""
+    override = os.environ.get(STATE_VARIABLE)
+    if override:
+        return Path(override) / "sockets"
+    if root:
+        return Path(ROOT_SOCKETS)
+    runtime = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{owner.uid}"
+    if os.access(runtime, os.W_OK):
+        return Path(runtime) / "bringup"
+    return Path(f"/tmp/bringup-{owner.uid}")  # noqa: S108 - made 0700 and refused when it is somebody else's
+
+
+class RunFolder:
+    """The paths of one run, and the making of its files with the right owner and mode."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.id = path.name
+        self.plan = path / "plan.json"
+        self.origin = path / "origin.json"
+        self.journal = path / "journal.jsonl"
+        self.lock = path / "lock"
+        self.refusal = path / "refusal.json"
+        self.errors = path / "runner.err"
+        self.backup = path / "backup"
+
+    def output(self, action: str) -> Path:
+        """Return the spool of an action."""
+        return self.path / "output" / f"{action}.log"
+
+    def kept(self, action: str) -> Path:
+        """Return the folder of what an action replaces."""
+        return self.backup / action
+
+    def exists(self) -> bool:
+        """Return whether the folder is still there."""
+        return self.plan.exists()
+
+    def read_plan(self) -> Plan:
+        """Return the plan; raises `InputError` when the folder is gone or the plan is damaged."""
+        try:
+            return decode(self.plan.read_bytes())
+        except FileNotFoundError:
+            raise InputError("run-vanished", run=self.id, folder=str(self.path)) from None
+        except PermissionError:
+            raise InputError("run-not-yours", run=self.id, folder=str(self.path)) from None
+        except msgspec.MsgspecError:
+            raise InputError("plan-damaged", run=self.id, file=str(self.plan)) from None
+
+    def read_origin(self) -> Origin:
+        """Return what the start fixed; raises `InputError` when it is gone or damaged."""
+        try:
+            return msgspec.json.decode(self.origin.read_bytes(), type=Origin)
+        except FileNotFoundError:
+            raise InputError("run-vanished", run=self.id, folder=str(self.path)) from None
+        except msgspec.MsgspecError:
+            raise InputError("plan-damaged", run=self.id, file=str(self.origin)) from None
+
+    def refuse(self, error: BringupError) -> None:
+        """Leave word for the launcher."""
+        refusal = Refusal(code=error.code, params=error.params, exit=error.exit_code)
+        write_whole(self.refusal, msgspec.json.encode(refusal), FILE_MODE)
+
+
+def open_new(path: Path, mode: int = FILE_MODE, gid: int | None = None) -> int:
+    """Return a descriptor that appends to `path`; a new file gets exactly `mode`, and `gid` as its group."""
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+    with contextlib.suppress(PermissionError):
+        os.fchmod(descriptor, mode)
+        if gid is not None:
+            os.fchown(descriptor, -1, gid)
+    return descriptor
+
+
+def write_whole(path: Path, data: bytes, mode: int = FILE_MODE, gid: int | None = None) -> None:
+    """Replace `path` so that it holds all of `data` or what it held before, also across a power cut."""
+    beside = path.with_name(f".{path.name}.new")
+    beside.unlink(missing_ok=True)
+    descriptor = open_new(beside, mode, gid)
+    try:
+        os.write(descriptor, data) if len(data) < 1 << 16 else _write_all(descriptor, data)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    beside.rename(path)
+    sync_folder(path.parent)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder last."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(path: Path, mode: int = FOLDER_MODE, gid: int | None = None) -> None:
+    """Make one folder with exactly `mode`; raises `FileExistsError` when it is there."""
+    path.mkdir(mode=mode)
+    path.chmod(mode)
+    if gid is not None:
+        with contextlib.suppress(PermissionError):
+            os.chown(path, -1, gid)
+
+
+def _names() -> Iterator[str]:
+    """Yield "1130-a", "1130-b", … "1130-z", "1130-aa", …: today, then letters."""
+    today = time.strftime("%m%d")
+    letters = string.ascii_lowercase
+    yield from (f"{today}-{letter}" for letter in letters)
+    yield from (f"{today}-{first}{second}" for first in letters for second in letters)
+
+
+def create(plan: Plan, origin: Origin, *, root: bool) -> RunFolder:
+    """Make the folder of a new run with its immutable files; the plan comes last, so a folder without one was never a run."""
+    taken = {folder.id for folder in all_folders(origin.owner)}
+    home = state_folder(root=root, owner=origin.owner) / "runs"
+    made = [parent for parent in (*reversed(home.parents), home) if not parent.exists()]
+    for parent in made:
+        parent.mkdir(mode=0o755, exist_ok=True)
+        parent.chmod(0o755)
+    for name in _names():
+        if name in taken:
+            continue
+        folder = RunFolder(home / name)
+        with contextlib.suppress(FileExistsError):
+            make_folder(folder.path, gid=origin.owner.gid)
+            break
+    else:
+        raise InputError("runs-too-many", folder=str(home))
+    for below in (folder.path / "output", folder.backup):
+        make_folder(below, gid=origin.owner.gid)
+    write_whole(folder.origin, msgspec.json.encode(origin), 0o600)
+    os.close(open_new(folder.journal, gid=origin.owner.gid))
+    os.close(open_new(folder.lock, gid=origin.owner.gid))
+    write_whole(folder.plan, encode(plan), gid=origin.owner.gid)
+    return folder
+
+
+def all_folders(owner: Owner) -> tuple[RunFolder, ...]:
+    """Return every run of the machine and of the person, oldest first; folders that may not be read are left out."""
+    places = {state_folder(root=root, owner=owner) / "runs" for root in (True, False)}
+    found: list[tuple[float, str, RunFolder]] = []
+    for place in places:
+        with contextlib.suppress(OSError):
+            for entry in place.iterdir():
+                folder = RunFolder(entry)
+                with contextlib.suppress(OSError):
+                    found.append((folder.plan.stat().st_mtime, entry.name, folder))
+    return tuple(folder for _, _, folder in sorted(found, key=lambda item: item[:2]))
+
+
+def boot_id() -> str:
+    """Return what names the present boot of this machine; "" when the kernel does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def plain(value: Any) -> Any:
+    """Return a record as plain values, for the journal."""
+    return msgspec.to_builtins(value)

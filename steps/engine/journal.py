@@ -1,0 +1,186 @@
+"""The journal of a run: appended durably, read from an offset, folded to the state that screens draw."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+
+from steps.engine.folder import open_new
+from steps.errors import InputError
+from steps.model.base import Param, Phrase, Words
+from steps.model.run import ActionState, ActionStatus, Entry, EntryKind, Prompt, RunState, RunStatus
+
+_ACTION_STATUSES = frozenset(get_args(ActionStatus))
+_OVER: frozenset[RunStatus] = frozenset(("done", "failed", "cancelled", "reboot", "undone", "undo-failed"))
+
+
+class Journal:
+    """The one writer of a journal; entries are on disk when `append` returns."""
+
+    def __init__(self, path: Path, gid: int | None = None) -> None:
+        self._descriptor = open_new(path, gid=gid)
+        self._lock = threading.Lock()
+        kept = _whole_part(os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0))
+        # A line without its end was being written when the power went: nobody acted on it.
+        os.ftruncate(self._descriptor, kept)
+        self.entries: list[Entry] = list(_decoded(os.pread(self._descriptor, kept, 0), path))
+        self._next = self.entries[-1].seq + 1 if self.entries else 1
+
+    def append(self, kind: EntryKind, action: str | None = None, status: str | None = None, /, **data: Param | bool | None) -> Entry:
+        """Write one entry and return it."""
+        with self._lock:
+            entry = Entry(seq=self._next, at=time.time(), kind=kind, action=action, status=status, data=data)
+            line = msgspec.json.encode(entry) + b"\n"
+            while line:
+                line = line[os.write(self._descriptor, line) :]
+            os.fdatasync(self._descriptor)
+            self._next += 1
+            self.entries.append(entry)
+            return entry
+
+    def close(self) -> None:
+        """Let go of the file."""
+        os.close(self._descriptor)
+
+
+def _whole_part(data: bytes) -> int:
+    """Return how many bytes of `data` are whole lines."""
+    return data.rfind(b"\n") + 1
+
+
+def _decoded(data: bytes, path: Path) -> Iterable[Entry]:
+    for number, line in enumerate(data.splitlines(), 1):
+        try:
+            yield msgspec.json.decode(line, type=Entry)
+        except msgspec.MsgspecError:
+            raise InputError("journal-damaged", file=str(path), line=number) from None
+
+
+def read(path: Path, offset: int = 0) -> tuple[tuple[Entry, ...], int]:
+    """Return the whole entries after `offset` and where the next ones will begin; raises `InputError` when the run is gone."""
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            data = file.read()
+    except FileNotFoundError:
+        raise InputError("run-vanished", run=path.parent.name, folder=str(path.parent)) from None
+    except PermissionError:
+        raise InputError("run-not-yours", run=path.parent.name, folder=str(path.parent)) from None
+    whole = _whole_part(data)
+    return tuple(_decoded(data[:whole], path)), offset + whole
+
+
+# --- the fold -----------------------------------------------------------------------------------
+
+
+def fold(entries: Iterable[Entry], state: RunState | None = None) -> RunState:
+    """Return the state after `entries`, going on from `state`."""
+    for entry in entries:
+        state = _step(state or RunState(), entry)
+    return state or RunState()
+
+
+def _step(state: RunState, entry: Entry) -> RunState:
+    changes: dict[str, Any] = {"last_seq": entry.seq, **_run_changes(state, entry)}
+    if entry.action is not None:
+        before = state.actions.get(entry.action) or ActionState(id=entry.action)
+        changes["actions"] = {**state.actions, entry.action: _action(before, entry)}
+    elif entry.kind == "answered" and state.prompt is not None and entry.data.get("to") == state.prompt.seq:
+        asked = state.actions.get(state.prompt.action) or ActionState(id=state.prompt.action)
+        if asked.status == "asks":
+            changes["actions"] = {**state.actions, asked.id: msgspec.structs.replace(asked, status="running")}
+    return msgspec.structs.replace(state, **changes)
+
+
+def _run_changes(state: RunState, entry: Entry) -> Mapping[str, Any]:
+    match entry.kind:
+        case "run-started":
+            user = entry.data.get("user")
+            return {
+                "status": "running",
+                "started": state.started or entry.at,
+                "ended": None,
+                "exit": None,
+                "prompt": None,
+                "owner": user if isinstance(user, str) else state.owner,
+                "actions": {id: _cut_off(action) for id, action in state.actions.items()},
+            }
+        case "prompt":
+            return {"status": "asks", "prompt": _prompt(entry)}
+        case "answered" if state.prompt is not None and entry.data.get("to") == state.prompt.seq:
+            return {"status": "running", "prompt": None}
+        case "action-finished" if state.prompt is not None and state.prompt.action == entry.action:
+            return {"status": "running", "prompt": None}
+        case "paused":
+            return {"status": "paused"}
+        case "continued":
+            return {"status": "asks" if state.prompt else "running"}
+        case "undo-started":
+            return {"status": "undoing", "ended": None, "exit": None}
+        case "run-finished" | "undo-finished":
+            return {"status": _over(entry), "ended": entry.at, "exit": _whole(entry.data.get("exit")), "prompt": None}
+        case _:
+            return {}
+
+
+def _cut_off(action: ActionState) -> ActionState:
+    """Return an action as a new runner finds it: what was at work when the last one ended has to be looked at again."""
+    return ActionState(id=action.id) if action.status in ("running", "asks") else action
+
+
+def _action(before: ActionState, entry: Entry) -> ActionState:
+    match entry.kind:
+        case "action-started":
+            return ActionState(id=before.id, status="running", started=entry.at)
+        case "prompt":
+            return msgspec.structs.replace(before, status="asks")
+        case "reboot-needed":
+            return msgspec.structs.replace(before, status="waiting")
+        case "action-finished" | "action-undone":
+            status = entry.status if entry.status in _ACTION_STATUSES else "failed"
+            return msgspec.structs.replace(
+                before,
+                status=status,
+                started=before.started or entry.at,
+                ended=entry.at,
+                exit=_whole(entry.data.get("exit")),
+                error=_error(entry.data),
+            )
+        case _:
+            return before
+
+
+def _prompt(entry: Entry) -> Prompt:
+    said = {key: str(entry.data[key]) for key in ("id", "kind", "excerpt") if key in entry.data}
+    return msgspec.convert({"seq": entry.seq, "action": entry.action or "", **said}, Prompt)
+
+
+def _error(data: Mapping[str, Param | bool | None]) -> Words | None:
+    """Return why it failed: a key of the words with the rest of `data` to fill it, or text as it is."""
+    error = data.get("error")
+    if not isinstance(error, str):
+        return None
+    if " " in error or "." not in error:
+        return error
+    params = {key: value for key, value in data.items() if key != "error" and isinstance(value, (str, int, float))}
+    return Phrase(key=error, params=params)
+
+
+def _over(entry: Entry) -> RunStatus:
+    found = [status for status in _OVER if status == entry.status]
+    return found[0] if found else "failed"
+
+
+def _whole(value: Param | bool | None) -> int | None:
+    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def is_over(state: RunState) -> bool:
+    """Return whether the run came to an end that it wrote down."""
+    return state.status in _OVER

@@ -1,0 +1,149 @@
+"""Starting a runner so that nothing of the starter (terminal, session, sudo) can take it along.
+
+The only part that is started under sudo. It checks, makes the folder, starts the runner and prints the run's id.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+
+import msgspec
+
+from steps import resources
+from steps.engine import journal
+from steps.engine.folder import STATE_VARIABLE, Order, Origin, Refusal, Refused, RunFolder, all_folders, create, invoking_owner
+from steps.engine.lock import busy, holder, target_lock
+from steps.errors import BringupError, InputError, PreflightError, PrivilegeError
+from steps.model.plan import digest
+from steps.text import say_error
+
+PATIENCE = 30.0
+"""So long may a runner take to say that it is there; seconds."""
+_CARRIED = (STATE_VARIABLE, "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "PATH", "HOME")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Start or go on with a run; print its id, or say on stderr why not. Returns the exit code."""
+    options = _options(sys.argv[1:] if arguments is None else arguments)
+    try:
+        folder, words = _known(options) if options.run else (_new(options.order, options.digest), ())
+        start(folder, words)
+    except BringupError as error:
+        if options.json:
+            refusal = Refusal(code=error.code, params=error.params, exit=error.exit_code)
+            sys.stderr.write(msgspec.json.encode(refusal).decode() + "\n")
+        else:
+            sys.stderr.write(say_error("en", error.code, error.params) + "\n")
+        return error.exit_code
+    sys.stdout.write(f"{folder.id}\n")
+    return 0
+
+
+def _options(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="launch", description="Starts the runner of a run.")
+    parser.add_argument("order", nargs="?", help="the file with the plan")
+    parser.add_argument("--digest", default="", help="the digest of the plan that was confirmed")
+    parser.add_argument("--run", help="go on with this run")
+    parser.add_argument("--undo", action="store_true")
+    parser.add_argument("--skip", metavar="ACTION")
+    parser.add_argument("--json", action="store_true", help="say errors as JSON")
+    options = parser.parse_args(arguments)
+    if (options.order is None) == (options.run is None):
+        parser.error("one of a plan and --run is needed")
+    return options
+
+
+def _new(file: str, confirmed: str) -> RunFolder:
+    """Return the folder of a new run for the plan in `file`, if that is the plan that was confirmed."""
+    try:
+        with open(file, "rb") as order_file:
+            order = msgspec.json.decode(order_file.read(), type=Order)
+    except OSError:
+        raise InputError("plan-unreadable", file=file) from None
+    except msgspec.MsgspecError:
+        raise InputError("plan-damaged", run="", file=file) from None
+    plan, owner = order.plan, invoking_owner()
+    if digest(plan) != confirmed:
+        raise InputError("plan-changed", run="", file=file)
+    root = plan.needs_root and not plan.target.rehearsal
+    if root and os.geteuid() != 0:
+        raise PrivilegeError("needs-root")
+    if not plan.target.rehearsal:
+        held = holder(target_lock(plan.target.root, root=os.geteuid() == 0, owner=owner))
+        if held is not None:
+            raise busy(held)
+    return create(plan, Origin(digest=confirmed, owner=owner, environment=order.environment), root=root)
+
+
+def _known(options: argparse.Namespace) -> tuple[RunFolder, tuple[str, ...]]:
+    """Return the folder of the run that is named (never a path: root shall not work on a folder of somebody's making)."""
+    for folder in all_folders(invoking_owner()):
+        if folder.id == options.run:
+            if folder.path.stat().st_uid != os.geteuid():
+                raise PrivilegeError("run-of-another", run=folder.id)
+            words = ("--undo",) if options.undo else ("--skip", str(options.skip)) if options.skip else ()
+            return folder, words
+    raise InputError("run-unknown", run=str(options.run))
+
+
+def start(folder: RunFolder, words: tuple[str, ...]) -> None:
+    """Start the runner and wait until it is at work; raises what it refuses with."""
+    folder.refusal.unlink(missing_ok=True)
+    known = journal.fold(journal.read(folder.journal)[0]).last_seq
+    argv = (*resources.runner_command(), str(folder.path), *words)
+    if os.geteuid() == 0 and os.path.isdir("/run/systemd/system"):
+        _by_systemd(folder, argv)
+    else:
+        _by_fork(argv)
+    _await(folder, known)
+
+
+def _by_systemd(folder: RunFolder, argv: tuple[str, ...]) -> None:
+    """Start a transient unit: logind may end what a session leaves behind, and leaves units alone."""
+    carried = [f"--setenv={name}={os.environ[name]}" for name in _CARRIED if name in os.environ]
+    unit = f"bringup-{folder.id}"
+    # KillMode=process: stopping the unit stops the runner; dpkg is left to finish, for half a package is worse than none.
+    command = ("systemd-run", f"--unit={unit}", "--collect", "--quiet", f"--description=bringup run {folder.id}")
+    ended = subprocess.run((*command, "--property=KillMode=process", *carried, "--", *argv), capture_output=True, text=True, check=False)
+    if ended.returncode:
+        raise PreflightError("unit-refused", unit=unit, reason=ended.stderr.strip()[:200])
+
+
+def _by_fork(argv: tuple[str, ...]) -> None:
+    """Start a process of its own session whose parent is not this one, without a terminal."""
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        return
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    try:
+        os.chdir("/")
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(nothing, descriptor)
+        os.closerange(3, 4096)
+        os.execv(argv[0], argv)
+    finally:
+        os._exit(127)
+
+
+def _await(folder: RunFolder, known: int) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        if any(entry.seq > known for entry in journal.read(folder.journal)[0]):
+            return
+        if folder.refusal.exists():
+            raise Refused(msgspec.json.decode(folder.refusal.read_bytes(), type=Refusal))
+        time.sleep(0.02)
+    raise PreflightError("runner-silent", run=folder.id, seconds=PATIENCE)
+
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+"""A packages action: fetch the lists, simulate, judge, keep what will be replaced, and only then install."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+
+import msgspec
+
+from steps.engine.command import Ending, run_command
+from steps.engine.context import Context, Outcome, failed
+from steps.engine.folder import make_folder, open_new, state_folder, write_whole
+from steps.managers.base import Kept, PackageManager, Simulation, Snapshot, check, manager
+from steps.model.action import Packages
+from steps.model.base import Record, phrase
+
+LOCK_PATIENCE = 300.0
+"""So long is another holder of the package manager waited for; seconds."""
+_LOCK_PAUSE = 3.0
+BUSY = 75
+
+
+class PackagesBefore(Record):
+    """What undo needs of a packages action; on disk before the first package changes."""
+
+    before: Snapshot
+    kept: Kept
+    folder: str
+    """Where the kept packages lie, as the target spells it."""
+
+
+
+def perform_packages(action: Packages, context: Context) -> Outcome:
+    """Install the packages; `failed` without a change when the simulation is refused."""
+    tool = manager(action.manager)
+    context.spool_line(action.id, "")
+    if action.refresh:
+        ending = _patiently(context, action, tool, tool.refresh_argv())
+        if ending.code or ending.stopped:
+            return _explained(ending, tool)
+    before = tool.snapshot(context.host)
+    if before is None:
+        return failed(phrase("engine.failed.unreadable", manager=action.manager))
+    simulation = tool.simulate(action, context.host)
+    check(action, simulation, context.host, kernel=context.plan.target.kernel)
+    if context.switches.cancelled.is_set():
+        return Outcome(status="cancelled")
+    _register(action, context, tool, before, simulation)
+    ending = _install(action, context, tool)
+    after = tool.snapshot(context.host)
+    if after is not None:
+        _write(context, action, "after.json", after)
+    return _explained(ending, tool)
+
+
+def _register(action: Packages, context: Context, tool: PackageManager, before: Snapshot, simulation: Simulation) -> None:
+    """Put aside what will be replaced and write down the state before; a second try keeps the first try's state."""
+    known = read_before(context, action)
+    folder = known.folder if known is not None else return_folder(context, action)
+    kept = known.kept if known is not None else Kept()
+    if simulation.replaced:
+        context.host.mkdir(folder, 0o755)
+        for argv in tool.keeping(simulation, context.host, folder):
+            run_command(context, action, argv, environment=tool.environment())
+        new = tool.kept(simulation, context.host, folder)
+        kept = Kept(files={**new.files, **kept.files}, lost=tuple(dict.fromkeys((*kept.lost, *new.lost))))
+    state = PackagesBefore(before=known.before if known is not None else before, kept=kept, folder=folder)
+    _write(context, action, "undo.json", state)
+    context.journal.append("registered", action.id, replaced=len(simulation.replaced), kept=len(kept.files), lost=len(kept.lost))
+
+
+def _write(context: Context, action: Packages, name: str, value: Record) -> None:
+    folder = context.folder.kept(action.id)
+    if not folder.exists():
+        make_folder(folder, gid=context.owner.gid)
+    write_whole(folder / name, msgspec.json.encode(value), gid=context.owner.gid)
+
+
+def read_before(context: Context, action: Packages) -> PackagesBefore | None:
+    """Return what was registered for the action, or `None` when nothing was."""
+    try:
+        return msgspec.json.decode((context.folder.kept(action.id) / "undo.json").read_bytes(), type=PackagesBefore)
+    except FileNotFoundError:
+        return None
+
+
+def read_after(context: Context, action: Packages) -> Snapshot | None:
+    """Return the packages as the action left them; `None` when it was cut off before it could look."""
+    try:
+        return msgspec.json.decode((context.folder.kept(action.id) / "after.json").read_bytes(), type=Snapshot)
+    except FileNotFoundError:
+        return None
+
+
+def return_folder(context: Context, action: Packages) -> str:
+    """Return where replaced packages are kept, as the target spells it; it must be inside the target, where the manager runs."""
+    state = "/var/lib/bringup" if context.host.root != "/" else str(state_folder(root=True, owner=context.owner))
+    return f"{state}/return/{context.folder.id}/{action.id}"
+
+
+def _install(action: Packages, context: Context, tool: PackageManager) -> Ending:
+    # A file and no pipe: a runner that is killed must not take the manager along by a broken pipe.
+    descriptor = open_new(context.folder.path / "output" / f"{action.id}.status", gid=context.owner.gid)
+    start = os.fstat(descriptor).st_size
+    os.set_inheritable(descriptor, True)
+
+    def only_downloads() -> bool:
+        """Return whether nothing has been unpacked yet: stopping later would leave half-configured packages."""
+        return b"pmstatus:" not in os.pread(descriptor, 1 << 20, start)
+
+    try:
+        argv = tool.argv(action, status_fd=descriptor)
+        return run_command(context, action, argv, environment=tool.environment(), may_stop=only_downloads, handed=descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _patiently(context: Context, action: Packages, tool: PackageManager, argv: tuple[str, ...]) -> Ending:
+    """Run a command again while another holder of the manager is its only trouble (apt's own wait does not cover the lists)."""
+    deadline = time.monotonic() + LOCK_PATIENCE
+    while True:
+        ending = run_command(context, action, argv, environment=tool.environment())
+        held = ending.status not in (0, None) and tool.busy(ending.output) is not None
+        if not held or time.monotonic() > deadline or context.switches.cancelled.wait(_LOCK_PAUSE):
+            return ending
+
+
+def _explained(ending: Ending, tool: PackageManager) -> Outcome:
+    if ending.stopped == "cancel":
+        return Outcome(status="cancelled", exit=ending.code)
+    if ending.killed_by is not None:
+        return failed(phrase("engine.failed.signal", signal=ending.killed_by), exit=ending.code)
+    if not ending.status:
+        return Outcome(status="done", exit=0)
+    holder = tool.busy(ending.output)
+    if holder is not None:
+        return failed(phrase("engine.failed.locked", holder=holder.name or "?", pid=holder.pid or 0), exit=ending.status, code=BUSY)
+    cause = tool.cause(ending.output)
+    return failed(cause if cause is not None else phrase("engine.failed.exit", status=ending.status), exit=ending.status)
+
+
+def repair(action: Packages, context: Context) -> bool:
+    """Let the manager finish what was cut off; return whether it could."""
+    tool = manager(action.manager)
+    environment: Mapping[str, str] = tool.environment()
+    endings = [run_command(context, action, argv, environment=environment) for argv in tool.repair(context.host)]
+    return all(ending.status == 0 for ending in endings)

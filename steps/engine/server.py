@@ -1,0 +1,131 @@
+"""The control socket: answers, keys, cancel, pause; from root or the person the run belongs to, and nobody else."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from steps.engine.folder import Owner, make_folder
+from steps.errors import InputError
+from steps.model.base import Record
+
+MOST_BYTES = 65536
+RUN_OVER = "run-over"
+"""The answer of a runner that only writes down its end: a new one has to be started."""
+_PATIENCE = 5.0
+Word = Literal["answer", "keys", "cancel", "pause", "continue", "retry", "skip", "hello"]
+
+
+class Request(Record):
+    """One thing a screen asks of the runner."""
+
+    word: Word
+    seq: int = 0
+    text: str = ""
+    data: bytes = b""
+    action: str = ""
+
+
+class Response(Record):
+    """What became of it: `error` is a code of the words, `None` when it was done."""
+
+    error: str | None = None
+
+
+Handler = Callable[[Request], str | None]
+
+
+class _Short:
+    """A socket address that is never too long: the folder by its open descriptor (a path may have 107 bytes only)."""
+
+    def __init__(self, path: Path) -> None:
+        self._folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.address = f"/proc/self/fd/{self._folder}/{path.name}"
+
+    def __enter__(self) -> str:
+        return self.address
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._folder)
+
+
+class Server:
+    """Answers one request a connection, in a thread of its own."""
+
+    def __init__(self, path: Path, owner: Owner, handle: Handler) -> None:
+        self._path = path
+        self._owner = owner
+        self._handle = handle
+        _prepare(path.parent, owner)
+        path.unlink(missing_ok=True)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        before = os.umask(0o177)
+        try:
+            with _Short(path) as address:
+                self._socket.bind(address)
+        finally:
+            os.umask(before)
+        if os.geteuid() == 0:
+            os.chown(path, owner.uid, owner.gid, follow_symlinks=False)
+        self._socket.listen(8)
+        threading.Thread(target=self._serve, name="server", daemon=True).start()
+
+    def close(self) -> None:
+        """Take the socket away."""
+        with contextlib.suppress(OSError):
+            self._path.unlink(missing_ok=True)
+
+    def _serve(self) -> None:
+        while True:
+            connection, _ = self._socket.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.settimeout(_PATIENCE)
+                connection.send(msgspec.json.encode(self._respond(connection)))
+
+    def _respond(self, connection: socket.socket) -> Response:
+        if peer(connection) not in (0, self._owner.uid):
+            return Response(error="not-your-run")
+        try:
+            request = msgspec.json.decode(connection.recv(MOST_BYTES), type=Request)
+        except msgspec.MsgspecError:
+            return Response(error="request-unknown")
+        return Response(error=self._handle(request))
+
+
+def _prepare(folder: Path, owner: Owner) -> None:
+    """Make the folder of the sockets; one that somebody else made is refused."""
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            make_folder(folder, 0o755 if os.geteuid() == 0 else 0o700)
+    found = folder.lstat()
+    if found.st_uid not in (0, os.geteuid(), owner.uid) or found.st_mode & 0o022:
+        raise InputError("socket-folder-foreign", folder=str(folder))
+
+
+def peer(connection: socket.socket) -> int:
+    """Return the user at the other end."""
+    _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return int(uid)
+
+
+def ask(path: Path, request: Request) -> Response | None:
+    """Return the runner's response, or `None` when no runner listens."""
+    try:
+        with _Short(path) as address, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+            connection.settimeout(_PATIENCE)
+            connection.connect(address)
+            connection.send(msgspec.json.encode(request))
+            return msgspec.json.decode(connection.recv(MOST_BYTES), type=Response)
+    except PermissionError:
+        return Response(error="not-your-run")
+    except (OSError, msgspec.MsgspecError):
+        return None

@@ -1,0 +1,227 @@
+"""One command behind a pseudo-terminal of its own, its output in a spool file.
+
+A command's output goes straight into the spool (appended by the kernel, none of it passes through here), so nothing is lost
+however fast it writes, and a runner that is killed leaves the command to finish. The pseudo-terminal is its controlling
+terminal and its input: what asks there, or writes there, is read and appended to the same spool. An interactive command has
+the terminal for its output too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import selectors
+import signal
+import struct
+import termios
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import ptyprocess
+
+from steps.engine.folder import Owner, open_new
+from steps.engine.waiting import descendants_of, processes_of, waits_for_input
+
+ROWS, COLUMNS = 24, 80
+"""A size that dialogs fit in and that never changes: whiptail does not redraw when it does."""
+_BLOCK = 65536
+_TAIL = 2048
+_TIOCGPTN = 0x80045430
+_ALTERNATE = (b"\x1b[?1049", b"\x1b[?1047", b"\x1b[?47")
+
+
+class NotStarted(Exception):
+    """The command could not be started: there is no such program, or it may not be run."""
+
+    def __init__(self, reason: str, status: int) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class Ended:
+    """How a command ended: an exit code, or the signal that killed it."""
+
+    def __init__(self, status: int | None, killed_by: int | None) -> None:
+        self.status = status
+        self.killed_by = killed_by
+
+    @property
+    def code(self) -> int:
+        """The exit code as a shell reports it."""
+        return self.status if self.status is not None else 128 + (self.killed_by or 0)
+
+
+class _Spawn(pexpect.spawn):  # type: ignore[type-arg, misc, unused-ignore]
+    """A pexpect child that is handed one more descriptor, which ptyprocess can and pexpect does not pass on."""
+
+    def __init__(self, command: str, arguments: list[str], handed: int | None, **options: Any) -> None:
+        self._handed = handed
+        super().__init__(command, arguments, **options)
+
+    def _spawnpty(self, args: Any, **options: Any) -> Any:
+        return ptyprocess.PtyProcess.spawn(args, pass_fds=() if self._handed is None else (self._handed,), **options)
+
+
+class Session:
+    """A running command; `pump` it until it returns `False`, then look at `ended`."""
+
+    def __init__(
+        self,
+        argv: tuple[str, ...],
+        spool: Path,
+        *,
+        environment: Mapping[str, str],
+        interactive: bool = False,
+        user: Owner | None = None,
+        gid: int | None = None,
+        folder: str = "/",
+        handed: int | None = None,
+    ) -> None:
+        """Start `argv`, as `user` when one is given; `handed` is a descriptor the command inherits under the same number."""
+        self._spool = open_new(spool, gid=gid)
+        self._interactive = interactive
+        self.ended: Ended | None = None
+        self._dialog = False
+        try:
+            self._child = _Spawn(
+                argv[0],
+                list(argv[1:]),
+                handed,
+                env=dict(environment),
+                cwd=folder,
+                timeout=None,
+                ignore_sighup=True,
+                dimensions=(ROWS, COLUMNS),
+                preexec_fn=_entrance(str(spool), interactive=interactive, user=user),
+            )
+        except (pexpect.ExceptionPexpect, OSError) as error:
+            os.close(self._spool)
+            missing = isinstance(error, (pexpect.ExceptionPexpect, FileNotFoundError))
+            raise NotStarted(argv[0], 127 if missing else 126) from error
+        self._child.delaybeforesend = None
+        self._child.ptyproc.delayafterclose = 0
+        self.pid: int = self._child.pid
+        self._open_ends()
+        self._size = self.spooled()
+        self.quiet_since = time.monotonic()
+
+    def _open_ends(self) -> None:
+        """Hold the other end of the terminal too: then it gives no end-of-file while the command lives, and loses no last words."""
+        name = f"/dev/pts/{struct.unpack('i', fcntl.ioctl(self._child.child_fd, _TIOCGPTN, bytes(4)))[0]}"
+        self._far_end = os.open(name, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+        self._terminal = os.fstat(self._far_end).st_rdev
+        self._process = os.pidfd_open(self.pid)
+        self._ready = selectors.PollSelector()
+        self._ready.register(self._child.child_fd, selectors.EVENT_READ)
+        self._ready.register(self._process, selectors.EVENT_READ)
+
+    # --- looking -----------------------------------------------------------------------------------
+
+    def spooled(self) -> int:
+        """Return the size of the spool."""
+        return os.fstat(self._spool).st_size
+
+    def tail(self) -> bytes:
+        """Return the last 2 KB of the spool."""
+        size = self.spooled()
+        return os.pread(self._spool, _TAIL, max(0, size - _TAIL))
+
+    def silence(self) -> float:
+        """Return for how many seconds nothing came."""
+        size = self.spooled()
+        if size != self._size:
+            self._size = size
+            self.quiet_since = time.monotonic()
+        return time.monotonic() - self.quiet_since
+
+    def waits(self) -> bool | None:
+        """Return whether the command waits for input from its terminal; `None` when the kernel does not tell."""
+        return waits_for_input(self.pid, self._terminal)
+
+    @property
+    def in_dialog(self) -> bool:
+        """Whether a full-screen dialog is on the terminal."""
+        return self._dialog
+
+    @property
+    def hides_typing(self) -> bool:
+        """Whether the command takes a whole line without echo, as for a password."""
+        flags = termios.tcgetattr(self._far_end)[3]
+        return bool(flags & termios.ICANON) and not flags & termios.ECHO
+
+    # --- moving ------------------------------------------------------------------------------------
+
+    def pump(self, timeout: float) -> bool:
+        """Copy what came on the terminal into the spool, waiting at most `timeout` seconds; `False` once the command has ended."""
+        if self.ended is not None:
+            return False
+        for key, _ in self._ready.select(timeout):
+            if key.fd == self._process:
+                self._finish()
+                return False
+            self._copy()
+        return True
+
+    def _copy(self) -> None:
+        block: bytes = self._child.read_nonblocking(_BLOCK, timeout=0)
+        for mark in _ALTERNATE:
+            at = block.rfind(mark)
+            if at >= 0:
+                self._dialog = block[at + len(mark) : at + len(mark) + 1] == b"h"
+        rest = memoryview(block)
+        while rest:
+            rest = rest[os.write(self._spool, rest) :]
+
+    def _finish(self) -> None:
+        self._child.isalive()
+        while any(key.fd != self._process for key, _ in self._ready.select(0)):
+            self._copy()
+        self.ended = Ended(self._child.exitstatus, self._child.signalstatus)
+        self._ready.close()
+        self._child.close(force=False)
+        for descriptor in (self._far_end, self._process, self._spool):
+            os.close(descriptor)
+
+    def send(self, data: bytes) -> None:
+        """Type `data`."""
+        self._child.send(data)
+        self.quiet_since = time.monotonic()
+
+    def send_secret(self, line: str, patience: float = 5.0) -> bool:
+        """Type a line once the terminal does not echo; `False`, and nothing typed, when it goes on echoing."""
+        if not self._child.waitnoecho(timeout=patience):
+            return False
+        self.send(line.encode() + b"\n")
+        return True
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to every process of the command, those that left its session included."""
+        for pid in {self.pid, *processes_of(self.pid), *descendants_of(self.pid)}:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+
+
+def _entrance(spool: str, *, interactive: bool, user: Owner | None) -> Any:
+    """Return what the child does before it becomes the command."""
+    groups = os.getgrouplist(user.name, user.gid) if user is not None and os.geteuid() == 0 else []
+
+    def enter() -> None:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGQUIT):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        os.umask(0o022)
+        if not interactive:
+            sink = os.open(spool, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            os.dup2(sink, 1)
+            os.dup2(sink, 2)
+        if user is not None and os.geteuid() == 0:
+            os.fchown(0, user.uid, -1)
+            os.setgroups(groups)
+            os.setgid(user.gid)
+            os.setuid(user.uid)
+
+    return enter

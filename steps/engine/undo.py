@@ -1,0 +1,198 @@
+"""Undo: what is written down before a change, and how it is taken back, newest action first."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+import msgspec
+
+from steps.engine.command import Missing, run_command
+from steps.engine.context import Context, Outcome, failed
+from steps.engine.folder import make_folder, write_whole
+from steps.engine.packages import read_after, read_before
+from steps.errors import BringupError
+from steps.managers.base import manager
+from steps.model.action import AnyAction, Command, Packages, RemovePath, Run, Service, Write
+from steps.model.base import Record, phrase
+from steps.model.run import Entry
+
+
+class FileBefore(Record):
+    """A file as it was: `backup/<action>/before` holds its bytes when it existed."""
+
+    path: str
+    existed: bool
+    made: tuple[str, ...] = ()
+    """The folders that the action makes, outermost first."""
+
+
+class PathsBefore(Record):
+    """Which of the paths that undo would remove were there already."""
+
+    existed: tuple[str, ...] = ()
+
+
+class ServiceBefore(Record):
+    """Whether a unit was enabled and running; `None` when that was not known."""
+
+    enabled: bool | None
+    active: bool | None
+
+
+def register(action: Run | Write | Service, context: Context) -> None:
+    """Write down what undo will need; a second try keeps what the first one wrote."""
+    folder = context.folder.kept(action.id)
+    if (folder / "undo.json").exists():
+        return
+    if not folder.exists():
+        make_folder(folder, gid=context.owner.gid)
+    state: Record
+    match action:
+        case Run():
+            paths = [step.path for step in action.undo if isinstance(step, RemovePath)]
+            state = PathsBefore(existed=tuple(path for path in paths if context.host.exists(path) is not False))
+        case Write():
+            before = context.host.read_bytes(action.path)
+            existed = before is not None or context.host.exists(action.path) is not False
+            if before is not None:
+                write_whole(folder / "before", before, 0o600)
+            state = FileBefore(path=action.path, existed=existed, made=_missing_folders(action.path, context))
+        case Service():
+            enabled, active = (context.host.run(("systemctl", word, action.unit)).status for word in ("is-enabled", "is-active"))
+            state = ServiceBefore(enabled=None if enabled is None else enabled == 0, active=None if active is None else active == 0)
+    write_whole(folder / "undo.json", msgspec.json.encode(state), gid=context.owner.gid)
+    context.journal.append("registered", action.id)
+
+
+def _missing_folders(path: str, context: Context) -> tuple[str, ...]:
+    """Return the folders above `path` that are not there yet, outermost first."""
+    missing: list[str] = []
+    folder = path.rpartition("/")[0]
+    while folder and context.host.exists(folder) is False:
+        missing.append(folder)
+        folder = folder.rpartition("/")[0]
+    return tuple(reversed(missing))
+
+
+def order(actions: tuple[AnyAction, ...], entries: list[Entry]) -> tuple[AnyAction, ...]:
+    """Return the actions that changed something and were not taken back yet, the last to be registered first."""
+    by_id = {action.id: action for action in actions}
+    open_ids: dict[str, None] = {}
+    for entry in entries:
+        if entry.action is None or entry.action not in by_id:
+            continue
+        if entry.kind == "registered" and entry.action not in open_ids:
+            open_ids[entry.action] = None
+        elif entry.kind == "action-undone" and entry.status != "failed":
+            open_ids.pop(entry.action, None)
+    return tuple(by_id[id] for id in reversed(open_ids))
+
+
+def forget(action: AnyAction, context: Context) -> None:
+    """Drop what was written down for an action that was taken back: done again, it starts from a new state."""
+    for name in ("undo.json", "after.json", "before"):
+        (context.folder.kept(action.id) / name).unlink(missing_ok=True)
+
+
+def take_back(action: AnyAction, context: Context) -> Outcome:
+    """Undo one action; `undone`, `kept` when there was nothing to take back, or `failed`."""
+    try:
+        match action:
+            case Packages():
+                return _packages(action, context)
+            case Write():
+                return _file(action, context)
+            case Run():
+                return _commands(action, context)
+            case Service():
+                return _service(action, context)
+            case _:
+                return Outcome(status="kept")
+    except BringupError as error:
+        return failed(phrase(f"error.{error.code}.sentence", **error.params), code=error.exit_code)
+    except Missing as error:
+        return failed(phrase("engine.failed.missing", program=str(error)), exit=127)
+    except FileNotFoundError:
+        return failed(phrase("engine.failed.no-backup"))
+    except OSError as error:
+        return failed(phrase("engine.failed.system", reason=error.strerror or str(error), path=str(error.filename or "")))
+
+
+def _packages(action: Packages, context: Context) -> Outcome:
+    state = read_before(context, action)
+    if state is None:
+        return Outcome(status="kept")
+    tool = manager(action.manager)
+    for argv in tool.repair(context.host):
+        run_command(context, action, argv, environment=tool.environment())
+    now = tool.snapshot(context.host)
+    after = read_after(context, action) or now
+    if after is None:
+        return failed(phrase("engine.failed.unreadable", manager=action.manager))
+    commands = tool.restore(state.before, after, state.kept)
+    for argv in commands:
+        ending = run_command(context, action, argv, environment=tool.environment())
+        if ending.code:
+            return failed(tool.cause(ending.output) or phrase("engine.failed.exit", status=ending.code), exit=ending.code)
+    return Outcome(status="undone" if commands else "kept")
+
+
+def _file(action: Write, context: Context) -> Outcome:
+    folder = context.folder.kept(action.id)
+    state = msgspec.json.decode((folder / "undo.json").read_bytes(), type=FileBefore)
+    other = context.as_other(action) and context.host.root == "/"
+    if not state.existed:
+        context.spool_line(action.id, f"remove {state.path}")
+        _remove(action, state.path, context)
+        for made in reversed(state.made):
+            # Only what is empty: others may have put files there since.
+            if context.host.listdir(made) == ():
+                _remove(action, made, context)
+        return Outcome(status="undone")
+    data = (folder / "before").read_bytes()
+    if other:
+        os.chown(folder / "before", -1, context.owner.gid)
+        os.chmod(folder / "before", 0o640)
+        ending = run_command(context, action, ("cp", "--no-preserve=mode,ownership", "--", str(folder / "before"), state.path))
+        return Outcome(status="undone") if ending.status == 0 else failed(phrase("engine.failed.exit", status=ending.code))
+    context.spool_line(action.id, f"restore {state.path}")
+    context.host.write_bytes(state.path, data, action.mode)
+    return Outcome(status="undone")
+
+
+def _remove(action: AnyAction, path: str, context: Context) -> None:
+    if context.as_other(action) and context.host.root == "/":
+        run_command(context, action, ("rm", "-r", "-f", "--one-file-system", "--", path))
+    else:
+        context.host.remove(path)
+
+
+def _commands(action: Run, context: Context) -> Outcome:
+    if not action.undo:
+        return Outcome(status="kept")
+    data = (context.folder.kept(action.id) / "undo.json").read_bytes()
+    existed = msgspec.json.decode(data, type=PathsBefore).existed
+    for step in action.undo:
+        if isinstance(step, Command):
+            ending = run_command(context, action, step.argv, environment=action.env, outside=action.outside)
+            if ending.code:
+                return failed(phrase("engine.failed.exit", status=ending.code), exit=ending.code)
+        elif step.path not in existed:
+            context.spool_line(action.id, f"remove {step.path}")
+            _remove(action, step.path, context)
+    return Outcome(status="undone")
+
+
+def _service(action: Service, context: Context) -> Outcome:
+    data = (context.folder.kept(action.id) / "undo.json").read_bytes()
+    state = msgspec.json.decode(data, type=ServiceBefore)
+    words = [word for word, was in (("stop", state.active), ("disable", state.enabled)) if was is False]
+    for word in words:
+        if word == "stop" and context.host.root != "/":
+            continue
+        with contextlib.suppress(Missing):
+            ending = run_command(context, action, ("systemctl", word, action.unit))
+            if ending.code and word == "disable":
+                return failed(phrase("engine.failed.exit", status=ending.code), exit=ending.code)
+    return Outcome(status="undone" if words else "kept")
