@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Literal, NamedTuple
 
+from rich.cells import cell_len
 from rich.style import Style
 
 PaletteName = Literal["dark", "light", "ansi", "mono"]
@@ -21,15 +22,20 @@ AMBIGUOUS = frozenset("│·—–…×→•─├└┌█←↑↓≥≤“�
 _TO_ASCII = str.maketrans(dict(ASCII_OF))
 _TO_NARROW = str.maketrans({mark: ASCII_OF[mark] for mark in AMBIGUOUS})
 
-Marks = Literal["unicode", "narrow", "ascii"]
-"""All marks · those that are one cell wide everywhere · ASCII only."""
+Marks = Literal["unicode", "narrow", "ascii", "bare"]
+"""All marks · those that are one cell wide everywhere · ASCII marks · a terminal that shows nothing but ASCII."""
 
 
 def spelled(text: str, marks: Marks) -> str:
     """Return `text` in the signs that this terminal can show: one cell for one cell, so that nothing moves."""
     if marks == "unicode" or text.isascii():
         return text
-    return text.translate(_TO_ASCII if marks == "ascii" else _TO_NARROW)
+    if marks == "narrow":
+        return text.translate(_TO_NARROW)
+    spelt = text.translate(_TO_ASCII)
+    if marks == "bare" and not spelt.isascii():
+        return "".join(ch if ch.isascii() else "?" * cell_len(ch) for ch in spelt)
+    return spelt
 
 
 class Colours(NamedTuple):

@@ -1,0 +1,213 @@
+"""What the wizard asks of the house below it; everything heavy is imported at the first question, never for the first screen."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+from steps.errors import InputError
+from tui.privilege import Sudo, can_be_root
+
+if TYPE_CHECKING:
+    from textual.screen import Screen
+
+    from steps.model.finding import Finding
+    from steps.model.machine import Machine
+    from steps.model.plan import Plan, Target
+    from steps.model.profile import Profile
+    from steps.model.run import RunSummary
+    from steps.model.step import Step
+    from steps.text import Language
+
+Privilege = Literal["root", "sudo", "none"]
+"""Root now · root by asking · no way to root."""
+
+
+class Looked(NamedTuple):
+    """What looking at a machine brought: its facts, what actions would change, and what fits it best."""
+
+    machine: Machine
+    target: Target
+    advised: Profile | None
+    """The recommended answers; `None` when nothing consistent exists for this machine."""
+    findings: tuple[Finding, ...] = ()
+    """What the recommendation wants to be known."""
+
+
+class Backend(Protocol):
+    """The house below the screens."""
+
+    def look(self) -> Looked:
+        """Look at the machine; raises `BringupError`."""
+        ...
+
+    def steps(self) -> tuple[Step, ...]:
+        """Return the steps in their order."""
+        ...
+
+    def plan(self, machine: Machine, answers: Profile, target: Target) -> Plan:
+        """Return what would be done; raises `BringupError`."""
+        ...
+
+    def without_root(self, plan: Plan) -> Plan:
+        """Return the part of a plan that a person without root can run."""
+        ...
+
+    def request(self, plan: Plan) -> str:
+        """Return a request to the administrator for what only root can do."""
+        ...
+
+    def judged(self, machine: Machine, answers: Profile) -> tuple[Finding, ...]:
+        """Return every finding of every step."""
+        ...
+
+    def privilege(self) -> Privilege:
+        """Return how root can be had."""
+        ...
+
+    def start(self, plan: Plan, sudo: Sudo | None) -> Any:
+        """Start a run and return its handle; raises `BringupError`."""
+        ...
+
+    def runs(self) -> tuple[RunSummary, ...]:
+        """Return the earlier runs, newest first."""
+        ...
+
+    def find(self, run_id: str) -> Any:
+        """Return the handle of a run; raises `BringupError`."""
+        ...
+
+    def watch(self, handle: Any) -> Screen[Any]:
+        """Return the screen that shows a run."""
+        ...
+
+    def read_profile(self, path: str) -> Profile:
+        """Return the answers in a file; raises `BringupError`."""
+        ...
+
+    def save(self, path: str, text: str) -> str:
+        """Write `text` and return the path as it was taken; raises `BringupError`."""
+        ...
+
+    def profile_text(self, answers: Profile) -> str:
+        """Return the answers as their file says them."""
+        ...
+
+    def recorded(self) -> tuple[tuple[str, str], ...]:
+        """Return (name, path) of the recorded machines that can be learned on."""
+        ...
+
+    def rehearse(self, path: str) -> None:
+        """Use a recorded machine from now on."""
+        ...
+
+
+class House:
+    """The real house."""
+
+    def __init__(self, *, machine: str | None = None, root: str | None = None, language: Language = "en") -> None:
+        self._machine = machine
+        self._root = root
+        self._language: Language = language
+
+    def look(self) -> Looked:
+        """Look at the machine and ask the solver what fits it."""
+        from steps import headless
+        from steps.compat import solve
+
+        loaded = headless.load(headless.Asked(machine=self._machine, root=self._root, language=self._language), os.environ)
+        advice = solve.recommend(loaded.machine)
+        return Looked(loaded.machine, loaded.target, advice.choices, advice.findings)
+
+    def steps(self) -> tuple[Step, ...]:
+        """Return the setup flow."""
+        from steps import registry
+
+        return registry.SETUP
+
+    def plan(self, machine: Machine, answers: Profile, target: Target) -> Plan:
+        """Return the plan of the answers."""
+        from steps import planning
+
+        return planning.make_plan(machine, answers, target, made=time.time())
+
+    def without_root(self, plan: Plan) -> Plan:
+        """Return the part that a person without root can run."""
+        from steps import planning
+
+        return planning.without_root(plan)
+
+    def request(self, plan: Plan) -> str:
+        """Return the text of a request to the administrator."""
+        from steps import lines
+
+        return "\n".join(lines.request(plan, self._language)) + "\n"
+
+    def judged(self, machine: Machine, answers: Profile) -> tuple[Finding, ...]:
+        """Return every finding of every step."""
+        from steps import planning
+
+        return planning.findings(machine, answers)
+
+    def privilege(self) -> Privilege:
+        """Return how root can be had here."""
+        if os.geteuid() == 0:
+            return "root"
+        return "sudo" if can_be_root() else "none"
+
+    def start(self, plan: Plan, sudo: Sudo | None) -> Any:
+        """Start the detached runner."""
+        from steps import headless
+
+        return headless.start(plan, sudo)
+
+    def runs(self) -> tuple[RunSummary, ...]:
+        """Return the runs of this machine."""
+        from steps.engine import client
+
+        return client.runs()
+
+    def find(self, run_id: str) -> Any:
+        """Return the handle of one run."""
+        from steps.engine import client
+
+        return client.find(run_id)
+
+    def watch(self, handle: Any) -> Screen[Any]:
+        """Return the run screen."""
+        from tui.screens.run import RunScreen
+
+        return RunScreen(handle)
+
+    def read_profile(self, path: str) -> Profile:
+        """Return the answers in a file."""
+        from steps import headless
+
+        return headless.read_profile(os.path.expanduser(path))
+
+    def save(self, path: str, text: str) -> str:
+        """Write a file of the person's own; raises `InputError` when it cannot be written."""
+        full = os.path.abspath(os.path.expanduser(path))
+        try:
+            with open(full, "w", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise InputError("file-not-written", file=full, reason=error.strerror or "") from error
+        return full
+
+    def profile_text(self, answers: Profile) -> str:
+        """Return the answers in TOML."""
+        from steps import profiles
+
+        return profiles.dump(answers)
+
+    def recorded(self) -> tuple[tuple[str, str], ...]:
+        """Return the recorded machines that came with the program."""
+        from steps import resources
+
+        return tuple((name.removesuffix(".json"), resources.path_of("demo", name)) for name in resources.names("demo") if name.endswith(".json"))
+
+    def rehearse(self, path: str) -> None:
+        """Look at a recorded machine from now on; nothing real is touched."""
+        self._machine, self._root = path, None

@@ -1,0 +1,54 @@
+"""The whole plan: every action with the command a person would type, who runs it, and how it is taken back."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tui.cells import BLANK, Line, Span, wrap
+from tui.screens.base import ui
+from tui.screens.reading import ReadingPage
+
+if TYPE_CHECKING:
+    from tui.screens.review import ReviewScreen
+
+
+class DetailsPage(ReadingPage):
+    """Nothing is left out here."""
+
+    below: ReviewScreen
+
+    def __init__(self, below: ReviewScreen) -> None:
+        super().__init__(below)
+
+    def title_words(self) -> str:
+        """Return "The whole plan"."""
+        return self.shell.say(ui("details.title"))
+
+    def sub_words(self) -> str:
+        """Return that this is exactly what will be run."""
+        return self.shell.say(ui("details.sub"))
+
+    def about_words(self) -> str:
+        """Return what this page is."""
+        return self.shell.say(ui("details.sub"))
+
+    def lines(self, columns: int) -> Sequence[Line]:
+        """Return the actions."""
+        from steps.managers.base import shown
+
+        plan = self.below.plan()
+        if plan is None:
+            return ()
+        lines: list[Line] = []
+        for number, action in enumerate(plan.actions, 1):
+            lines += [BLANK] if lines else []
+            lines += [(Span(f"{number:2d} " if at == 0 else "   ", "mute"), Span(line, "strong")) for at, line in enumerate(wrap(self.shell.say(action.title), columns - 3))]
+            why = self.shell.say(action.why)
+            lines += [(Span("   "), Span(line)) for line in wrap(why, columns - 3)] if why else []
+            command = shown(action)
+            if command:
+                sign = "#" if action.by == "root" else "$"
+                lines += [(Span("   "), Span(line, "primary")) for line in wrap(f"{sign} {shlex.join(command)}", columns - 3)]
+        return lines

@@ -1,0 +1,265 @@
+"""The review: everything on one screen, then start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from textual import events
+
+from steps.errors import BringupError
+from steps.model.action import Manual, Packages, Reboot
+from steps.model.base import phrase
+from steps.model.plan import digest
+from tui.cells import BLANK, Line, Span, cut, pad, width, wrap
+from tui.screens.base import Key, event_name, ui
+from tui.screens.menu_page import MOVE, MenuPage
+from tui.widgets.field import Field
+from tui.widgets.hint import LABEL, labelled
+from tui.widgets.menu import Item, heading
+
+if TYPE_CHECKING:
+    from steps.model.action import AnyAction
+    from steps.model.plan import Plan
+
+
+class ReviewScreen(MenuPage):
+    """The cursor starts on Start; a number opens a step and comes back here."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._number = 0
+        self._saving = ""
+
+    @property
+    def is_review(self) -> bool:
+        """Return that this is the review."""
+        return True
+
+    # --- what is drawn --------------------------------------------------------------------------------
+
+    def plan(self) -> Plan | None:
+        """Return the plan of the answers, or `None` when it cannot be made; the reason is in `trouble`."""
+        self.trouble: BringupError | None = None
+        try:
+            return self.wizard.plan()
+        except BringupError as error:
+            self.trouble = error
+            return None
+
+    def state_words(self) -> str:
+        """Return "Review · 8 of 8"."""
+        count = self.wizard.count
+        return self.shell.say(ui("step.position", name=self.shell.say(ui("review.name")), at=count, count=count))
+
+    def title_words(self) -> str:
+        """Return that all is ready, or what is missing."""
+        return self.shell.say(ui("review.stopped" if self._errors() else "review.title"))
+
+    def context_words(self) -> str:
+        """Return what starting would mean."""
+        say, plan = self.shell.say, self.plan()
+        if plan is None:
+            return self.said(self.trouble) if self.trouble is not None else say(ui("reading-now"))
+        if self._errors():
+            return say(ui("review.sub-errors", count=len(self._errors())))
+        if not plan.actions:
+            return say(ui("review.sub-nothing"))
+        if self._split():
+            return say(ui("review.sub-no-root"))
+        if plan.target.rehearsal:
+            return say(ui("review.sub-rehearsal"))
+        return say(ui("review.sub"))
+
+    def about_words(self) -> str:
+        """Return what this screen is for."""
+        return self.shell.say(ui("review.about"))
+
+    def _errors(self) -> int | tuple[object, ...]:
+        return self.wizard.errors()
+
+    def _split(self) -> bool:
+        """Whether the plan wants root and there is no way to it."""
+        plan = self.plan()
+        return plan is not None and plan.needs_root and not plan.target.rehearsal and self.bringup.privilege() == "none"
+
+    def items(self) -> Sequence[Item]:
+        """Return start, the steps, and what can be kept."""
+        say = self.shell.say
+        start = Item("start", say(ui("review.start-own" if self._split() else "review.start")))
+        if self._errors():
+            start = start._replace(mark="bad", word=say(ui("review.forbidden")))
+        items = [start, heading(), heading(say(ui("review.change")))]
+        for number, step in enumerate(self.wizard.steps, 1):
+            worst = self.bringup.worst_of(step)
+            name = f"{number} {say(phrase(f'{step.KEY}.name'))}"
+            items.append(Item(f"step:{step.KEY}", name, self.bringup.value_of(step) or "–", worst, say(ui(f"review.{worst}"))))
+        items += [heading(), heading(say(ui("review.keep"))), Item("save", f"s {say(ui('review.save'))}")]
+        if self._split():
+            items.append(Item("request", f"e {say(ui('review.request'))}"))
+        return items
+
+    def hint_lines(self, columns: int, rows: int) -> list[Line]:
+        """Return the plan: its actions in order and what they come to."""
+        say, plan = self.shell.say, self.plan()
+        if plan is None:
+            return []
+        lines: list[Line] = [(Span(say(ui("review.plan")), "strong"), Span("  " + say(ui("review.digest", digest=spaced(digest(plan)))), "mute"))]
+        tail = self._totals(plan, columns)
+        room = rows - len(lines) - len(tail) - 1
+        shown = plan.actions if len(plan.actions) <= room else plan.actions[: room - 1]
+        lines += [self._action(at, action, columns) for at, action in enumerate(shown, 1)]
+        if len(shown) < len(plan.actions):
+            lines.append((Span("   "), Span(say(ui("review.more", count=len(plan.actions) - len(shown))), "mute")))
+        return [*lines, BLANK, *tail]
+
+    def _action(self, number: int, action: AnyAction, columns: int) -> Line:
+        title = self.shell.say(action.title)
+        words = ""
+        if isinstance(action, Packages) and action.may_remove:
+            words = self.shell.say(ui("review.replaces"))
+        elif isinstance(action, Reboot):
+            words = self.shell.say(ui("review.reboots"))
+        elif action.by == "user" and not isinstance(action, Manual):
+            words = ""
+        room = columns - 3 - (width(words) + 3 if words else 0)
+        spans = [Span(f"{number:2d} ", "mute"), Span(cut(title, room))]
+        return (*spans, Span(f" ! {words}", "catch-strong")) if words else tuple(spans)
+
+    def _totals(self, plan: Plan, columns: int) -> list[Line]:
+        say, indent = self.shell.say, LABEL[self.shell.language]
+        lines: list[Line] = []
+        for key, text in self.bringup.costs(plan):
+            lines += labelled(say(ui(f"review.{key}")), text, indent, columns)
+        lines += labelled(say(phrase("ui.note.undo")), say(ui("welcome.undo")), indent, columns) if plan.actions else []
+        return lines
+
+    def next_words(self) -> str:
+        """Return what Enter does."""
+        say, plan = self.shell.say, self.plan()
+        if self.field is not None:
+            return say(ui("review.next-path"))
+        self.cursor()
+        if self.at.startswith("step:"):
+            return say(ui("review.next-step"))
+        if self.at in ("save", "request"):
+            return say(ui(f"review.next-{self.at}"))
+        if self._errors():
+            return say(ui("review.next-errors"))
+        if plan is None or not plan.actions:
+            return say(ui("review.next-nothing"))
+        if plan.target.rehearsal:
+            return say(ui("review.next-rehearsal"))
+        asks = plan.needs_root and self.bringup.privilege() == "sudo"
+        return say(ui("review.next-sudo" if asks else "review.next"))
+
+    # --- keys -----------------------------------------------------------------------------------------
+
+    def key_table(self) -> Sequence[Key]:
+        """Return the keys of the review."""
+        if self.field is not None:
+            return (Key((), "", "Enter", ui("key.save-path")), Key((), "", "Esc", ui("key.leave-text")))
+        self.cursor()
+        enter = {"start": "key.start-run", "save": "key.save", "request": "key.request"}.get(self.at, "key.change")
+        count = len(self.wizard.steps)
+        keys = [
+            Key(("enter", "space"), "open", "Enter", ui("key.why-not" if self.at == "start" and self._errors() else enter)),
+            Key(tuple(str(at) for at in range(1, count + 1)), "number", f"1-{count}", ui("key.change")),
+            Key(("s",), "save", "s", ui("key.save-profile")),
+        ]
+        if self._split():
+            keys.append(Key(("e",), "request", "e", ui("key.request")))
+        return (
+            *keys,
+            Key(("d",), "details", "d", ui("key.details")),
+            Key(("escape", "b"), "back", "Esc", ui("key.back")),
+            *MOVE,
+            Key(("w",), "why", "w", ui("key.why"), footer=False),
+            Key(("z",), "take_back", "z", ui("key.take-back"), footer=False),
+            Key(("o",), "options", "o", ui("key.options"), footer=False),
+            Key(("r",), "again", "r", ui("key.again"), footer=False),
+            Key(("q",), "leave", "q", ui("key.leave"), footer=False),
+        )
+
+    def on_key(self, event: events.Key) -> None:
+        """Remember a digit, then do what the key says."""
+        name = event_name(event)
+        self._number = int(name) if name.isdigit() and name.isascii() else 0
+        super().on_key(event)
+
+    def do_open(self) -> None:
+        """Do what the row says."""
+        self.cursor()
+        if self.at.startswith("step:"):
+            self._open_step(next(at for at, step in enumerate(self.wizard.steps) if f"step:{step.KEY}" == self.at))
+        else:
+            getattr(self, f"do_{self.at}")()
+
+    def do_number(self) -> None:
+        """Open the step of the digit."""
+        self._open_step(self._number - 1)
+
+    def _open_step(self, at: int) -> None:
+        self.at = "start"
+        self.bringup.open_step(self.wizard.steps[at], from_review=True)
+
+    def do_start(self) -> None:
+        """Start the run, or explain what forbids it."""
+        plan = self.plan()
+        if self._errors():
+            self.do_why()
+        elif plan is None or not plan.actions:
+            self.remark(self.shell.say(ui("review.next-nothing")))
+        else:
+            self.bringup.start(self.bringup.wizard.backend.without_root(plan) if self._split() else plan)
+
+    def do_why(self) -> None:
+        """Show the findings of all answers."""
+        self.bringup.open_check(errors_first=True)
+
+    def do_details(self) -> None:
+        """Show the whole plan with its commands."""
+        from tui.screens.details import DetailsPage
+
+        self.app.push_screen(DetailsPage(self))
+
+    def do_save(self) -> None:
+        """Ask for the path of the profile."""
+        self.at, self._saving = "save", "profile"
+        self.field = Field(self.bringup.profile_name())
+
+    def do_request(self) -> None:
+        """Ask for the path of the request to the administrator."""
+        self.at, self._saving = "request", "request"
+        self.field = Field("bringup-request.txt")
+
+    def typed(self, text: str) -> None:
+        """Write the profile or the request."""
+        if self._saving == "profile":
+            self.bringup.save_profile(self, text)
+        else:
+            plan = self.plan()
+            if plan is not None:
+                self.bringup.save_text(text, self.wizard.backend.request(plan))
+        self.at = "start"
+
+    def do_take_back(self) -> None:
+        """Take the last answer back."""
+        self.remark(self.shell.say(ui("step.taken-back" if self.wizard.take_back() else "step.nothing-back")))
+
+    def do_options(self) -> None:
+        """Open the options."""
+        self.bringup.open_options(self)
+
+    def do_again(self) -> None:
+        """Look at the machine again."""
+        self.bringup.look_again()
+
+    def do_back(self) -> None:
+        """Go back to where the review was opened."""
+        self.bringup.go_back(self)
+
+
+def spaced(text: str) -> str:
+    """Return the first eight digits of a digest in two groups."""
+    return f"{text[:4]} {text[4:8]}"

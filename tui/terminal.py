@@ -1,0 +1,57 @@
+"""What the terminal is: whether it shows screens, in which colours and signs, and how far away it is."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from tui.theme import Marks, PaletteName
+
+FAR = 0.12
+"""Seconds of round trip from which a link over SSH counts as slow."""
+PROBE_LIMIT = 0.15
+"""Seconds after which an answer to the probe only says that the link is slow."""
+PROBE = "\x1b7\x1b[1;1H·\x1b[6n\x1b8"
+"""Prints an ambiguous sign in the first cell and asks where the cursor is; the answer gives its width and the round trip."""
+
+
+class Terminal(NamedTuple):
+    """How the screens shall be drawn here."""
+
+    palette: PaletteName
+    marks: Marks
+    han: bool
+    """Whether Chinese letters can be shown."""
+    ssh: bool
+
+
+def shows_screens(environ: Mapping[str, str]) -> bool:
+    """Return whether standard input and output are a terminal that can address its cursor."""
+    return environ.get("TERM", "dumb") not in ("", "dumb", "unknown") and os.isatty(0) and sys.stdout.isatty()
+
+
+def survey(environ: Mapping[str, str], *, no_color: bool = False) -> Terminal:
+    """Return what the environment says about the terminal; nothing is asked, so nothing waits."""
+    term = environ.get("TERM", "")
+    console = term == "linux" or term.startswith("vt")
+    unicode = is_utf8(environ)
+    marks: Marks = "unicode" if unicode and not console else "ascii" if unicode else "bare"
+    return Terminal(_palette(environ, term, console=console, no_color=no_color), marks, unicode and not console, bool(environ.get("SSH_CONNECTION")))
+
+
+def _palette(environ: Mapping[str, str], term: str, *, console: bool, no_color: bool) -> PaletteName:
+    if no_color or environ.get("NO_COLOR") or term.endswith("-m") or term.endswith("-mono"):
+        return "mono"
+    many = environ.get("COLORTERM", "") in ("truecolor", "24bit") or any(part in term for part in ("256color", "direct", "kitty", "ghostty", "alacritty"))
+    if console or not many:
+        return "ansi"
+    # COLORFGBG is "text;background" in palette numbers; 7 and 15 are the light ones.
+    return "light" if environ.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15") else "dark"
+
+
+def is_utf8(environ: Mapping[str, str]) -> bool:
+    """Return whether the locale says that the terminal reads UTF-8."""
+    locale = next((environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environ.get(name)), "")
+    return "utf8" in locale.lower().replace("-", "")

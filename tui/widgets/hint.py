@@ -1,0 +1,152 @@
+"""The right side of a step: what is true of the row under the cursor, why, what it costs and how it is undone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from steps.model.base import phrase
+from steps.model.choice import Choice, Option
+from steps.model.finding import Finding
+from steps.text import Language, say, say_finding
+from tui.cells import BLANK, Line, Span, cut, wrap
+from tui.theme import MARKS
+
+LABEL: dict[Language, int] = {"en": 9, "zh_CN": 6}
+LINKS = 4
+"""How many links of a causal chain are drawn; the why page has all."""
+_SEVERITY_MARK = {"error": "bad", "warning": "catch", "info": "info", "ok": "good"}
+_ORDER = ("measured", "bios", "linux", "changes", "keeps", "leads-to", "file", "cost", "undo", "after", "trap", "instead", "from", "source")
+_LAST_TO_STAY = ("after", "from", "keeps", "cost", "undo", "source", "file", "changes", "instead", "trap", "measured", "linux", "bios", "leads-to")
+"""Notes in the order in which they give way where the pane is short."""
+
+
+class Block(NamedTuple):
+    """Lines that belong together, and when they give way: the lowest `stays` first."""
+
+    lines: tuple[Line, ...]
+    stays: int
+    gap: bool = False
+    """Whether an empty row goes before it."""
+
+
+def chain(label: str, because: Sequence[str], end: Line, indent: int, columns: int) -> list[Line]:
+    """Return a causal chain: the fact at the top, each consequence one step to the right, the verdict at its end."""
+    links = list(because) if len(because) < LINKS else [*because[: LINKS - 2], because[-1]]
+    lines: list[Line] = []
+    for depth, link in enumerate(links):
+        room = columns - indent - 2 * depth
+        lead = (Span(f"{label:<{indent}}"[:indent] if depth == 0 else " " * indent, "mute"),)
+        branch = (Span(" " * (2 * (depth - 1)) + "└ ", "rule"),) if depth else ()
+        lines.append((*lead, *branch, Span(cut(link, room))))
+    if links and end:
+        lines.append((Span(" " * (indent + 2 * (len(links) - 1))), Span("└ ", "rule"), *end))
+    return lines
+
+
+def labelled(label: str, text: str, indent: int, columns: int, ink: str = "text") -> list[Line]:
+    """Return `text` wrapped beside its label."""
+    return [
+        (Span(_label(label if at == 0 else "", indent), "mute"), Span(line, ink)) for at, line in enumerate(wrap(text, columns - indent))
+    ]
+
+
+def _label(label: str, indent: int) -> str:
+    from tui.cells import pad
+
+    return pad(label, indent)
+
+
+def verdict(language: Language, choice: Choice, option: Option) -> Line:
+    """Return the first line: the mark, the verdict in its colour, the subject in bold."""
+    generic = say(language, phrase(f"ui.verdict.{option.mark}"))
+    tag = say(language, option.tag)
+    words = generic if (choice.kind == "one" and option.mark in ("bad", "catch")) or not tag else tag
+    subject = say(language, option.label)
+    if choice.kind == "facts" and option.detail:
+        subject = f"{subject}: {say(language, option.detail)}"
+    return (Span(f"{MARKS[option.mark]} {words}", f"{option.mark}-strong"), Span(f"  {subject}", "strong"))
+
+
+def _finding_lines(language: Language, finding: Finding, columns: int) -> tuple[Line, ...]:
+    """Return a further finding in one wrapped sentence, its mark in front."""
+    mark = _SEVERITY_MARK[finding.severity]
+    lines = wrap(say_finding(language, finding, "sentence"), columns - 2)
+    return tuple((Span(f"{MARKS[mark]} " if at == 0 else "  ", mark), Span(line)) for at, line in enumerate(lines))
+
+
+def _blocks(language: Language, choice: Choice, option: Option, columns: int) -> list[Block]:
+    """Return the parts of a hint in the order in which they are read."""
+    indent = LABEL[language]
+    sentences = [say(language, sentence) for sentence in option.sentences]
+    main, *others = option.findings or (None,)
+    if main is not None and not sentences:
+        sentences = [text for text in (say_finding(language, main, "sentence"), say_finding(language, main, "why")) if text]
+    elif main is not None:
+        others = [main, *others] if main.severity in ("error", "warning") and not say_finding(language, main, "sentence") == sentences[0] else others
+    blocks = [Block(tuple(labelled_first(language, choice, option, columns)), 100)]
+    joiner = "" if language == "zh_CN" else " "
+    if sentences:
+        blocks.append(Block(tuple((Span(line),) for line in wrap(joiner.join(sentences), columns)), 99, gap=True))
+    for other in others:
+        if other is not None and other.severity != "ok":
+            blocks.append(Block(_finding_lines(language, other, columns), 60, gap=not blocks[-1].gap))
+    because = [say(language, link) for link in main.because] if main is not None else []
+    if because:
+        end: Line = (Span(f"{MARKS[option.mark]} ", option.mark), Span(say(language, option.label)))
+        blocks.append(Block(tuple(chain(say(language, phrase("ui.note.because")), because, end, indent, columns)), 90, gap=True))
+    first = True
+    for label in _ORDER:
+        for note in option.notes:
+            if note.label == label:
+                word, text = say(language, phrase(f"ui.note.{label}")), say(language, note.text)
+                if note.command:
+                    lines: tuple[Line, ...] = ((Span(word, "mute"),), (Span(cut(text, columns), "primary"),))
+                else:
+                    lines = tuple(labelled(word, text, indent, columns, "mute" if label in ("source", "from") else "text"))
+                blocks.append(Block(lines, 10 + 2 * _LAST_TO_STAY.index(label), gap=first))
+                first = False
+    if main is not None and main.source and not any(note.label == "source" for note in option.notes):
+        source = cut(main.source.removeprefix("https://"), columns - indent)
+        blocks.append(Block(tuple(labelled(say(language, phrase("ui.note.source")), source, indent, columns, "mute")), 20, gap=first))
+    fixable = fix_of(option)
+    if fixable is not None:
+        words = say_finding(language, fixable, "remedy") or say(language, phrase("ui.fix"))
+        fix_lines = wrap(words, columns - 3)[:2]
+        blocks.append(
+            Block(tuple((Span("f  " if at == 0 else "   ", "accent-strong"), Span(line)) for at, line in enumerate(fix_lines)), 95, gap=True)
+        )
+    return blocks
+
+
+def labelled_first(language: Language, choice: Choice, option: Option, columns: int) -> list[Line]:
+    """Return the verdict line, the subject on a line of its own where both do not fit."""
+    mark, subject = verdict(language, choice, option)
+    from tui.cells import width
+
+    if width(mark.text) + width(subject.text) <= columns:
+        return [(mark, subject)]
+    return [(mark,), (Span(cut(subject.text.strip(), columns), "strong"),)]
+
+
+def fix_of(option: Option) -> Finding | None:
+    """Return the first finding that a change of answers removes, or `None`."""
+    return next((found for found in option.findings if found.fix), None)
+
+
+def hint(language: Language, choice: Choice, option: Option, columns: int, rows: int) -> list[Line]:
+    """Return the hint in at most `rows` rows; what does not fit gives way from the least needed and stays behind `w`."""
+    return fitted(_blocks(language, choice, option, columns), rows)
+
+
+def fitted(blocks: Sequence[Block], rows: int) -> list[Line]:
+    """Return the lines of the blocks that fit, in their order."""
+    left = list(blocks)
+    while len(left) > 1 and sum(len(block.lines) + block.gap for block in left) > rows:
+        left.remove(min(left, key=lambda block: block.stays))
+    lines: list[Line] = []
+    for block in left:
+        if block.gap and lines:
+            lines.append(BLANK)
+        lines += block.lines
+    return lines[:rows]

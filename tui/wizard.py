@@ -1,0 +1,183 @@
+"""The wizard without a screen: the machine, the answers, what was advised, and the way back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steps.model.finding import Finding, Patch
+from steps.model.profile import Profile, answered
+
+if TYPE_CHECKING:
+    from steps.model.choice import Choice, Option
+    from steps.model.machine import Machine
+    from steps.model.plan import Plan, Target
+    from steps.model.step import Step
+    from tui.backend import Backend, Looked
+
+
+class Wizard:
+    """Answers grow here; every screen is drawn from what stands here and keeps nothing itself but its cursor."""
+
+    def __init__(self, backend: Backend, answers: Profile | None = None) -> None:
+        self.backend = backend
+        self.machine: Machine | None = None
+        self.target: Target | None = None
+        self.steps: tuple[Step, ...] = ()
+        self.given = answers
+        """A profile that was loaded; it goes before the recommendation."""
+        self.answers = answers or Profile()
+        self.advised: Profile | None = None
+        self.advice: tuple[Finding, ...] = ()
+        self.kept = self.answers
+        """What would not be lost on leaving: the recommendation, or what was saved last."""
+        self.remark = ""
+        """What the next drawing says once in the line below the title."""
+        self._before: list[Profile] = []
+        self._choices: dict[str, tuple[Choice, ...]] = {}
+        self._plan: Plan | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether the machine has been looked at."""
+        return self.machine is not None
+
+    def looked(self, looked: Looked) -> None:
+        """Take in what looking at the machine brought; answers given before are kept."""
+        self.machine, self.target = looked.machine, looked.target
+        self.steps = tuple(step for step in self.backend.steps() if step.KEY != "verify" and step.applies(looked.machine))
+        self.advice = looked.findings
+        self.advised = self._completed(looked.advised) if looked.advised is not None else None
+        self._use(self.given or self.advised or Profile())
+        self.kept = self.answers
+        self._before.clear()
+
+    def load(self, answers: Profile) -> None:
+        """Use the answers of a file."""
+        self.given = answers
+        self._before.append(self.answers)
+        self._use(answers)
+        self.kept = answers
+
+    def _completed(self, advised: Profile) -> Profile:
+        """Return the advice with each step's own recommended options, where the solver says nothing."""
+        machine = self.machine
+        if machine is None:
+            return advised
+        answers = advised
+        for step in self.steps:
+            for key in [choice.key for choice in step.choices(machine, answers) if choice.kind in ("one", "many") and not choice.taken]:
+                answers = self._with_recommended(step, key, answers)
+        return answers
+
+    def _with_recommended(self, step: Step, key: str, answers: Profile) -> Profile:
+        """Return the answers with the recommended options of one question; asked again after each, since a tick changes the others."""
+        if self.machine is None:
+            return answers
+        wanted = [o.value for choice in step.choices(self.machine, answers) if choice.key == key for o in choice.options if o.recommended and o.takeable]
+        for value in wanted:
+            for choice in step.choices(self.machine, answers):
+                option = next((option for option in choice.options if choice.key == key and option.value == value and value not in choice.taken), None)
+                if option is not None:
+                    answers = answered(answers, option.patch)
+        return answers
+
+    def _use(self, answers: Profile) -> None:
+        self.answers = answers
+        self._choices.clear()
+        self._plan = None
+
+    # --- answers --------------------------------------------------------------------------------------
+
+    @property
+    def unsaved(self) -> int:
+        """How many answers would be lost on leaving."""
+        return len(differences(self.kept, self.answers))
+
+    def saved(self) -> None:
+        """Remember that the answers are in a file."""
+        self.kept = self.answers
+
+    def take(self, patch: Patch) -> bool:
+        """Change the answers; return whether anything changed."""
+        changed = answered(self.answers, patch)
+        if changed == self.answers:
+            return False
+        self._before.append(self.answers)
+        self._use(changed)
+        return True
+
+    def take_back(self) -> bool:
+        """Undo the last change of the answers; return whether there was one."""
+        if not self._before:
+            return False
+        self._use(self._before.pop())
+        return True
+
+    def accept_rest(self) -> None:
+        """Take the recommendation for every answer that is open."""
+        if self.advised is None:
+            return
+        open_ones = {key: new for key, old, new in differences_of(self.answers, self.advised) if old is None}
+        if open_ones:
+            self.take(open_ones)
+
+    # --- what follows from the answers ------------------------------------------------------------------
+
+    def choices(self, step: Step) -> tuple[Choice, ...]:
+        """Return the questions of a step for the answers of now."""
+        if self.machine is None:
+            return ()
+        if step.KEY not in self._choices:
+            self._choices[step.KEY] = step.choices(self.machine, self.answers)
+        return self._choices[step.KEY]
+
+    def check(self, step: Step) -> tuple[Finding, ...]:
+        """Return what a step finds about the answers of now."""
+        return step.check(self.machine, self.answers) if self.machine is not None else ()
+
+    def errors(self) -> tuple[Finding, ...]:
+        """Return what forbids to start."""
+        if self.machine is None:
+            return ()
+        return tuple(found for step in self.steps for found in step.check(self.machine, self.answers) if found.severity == "error")
+
+    def plan(self) -> Plan | None:
+        """Return what would be done, or `None` before the machine is known; raises `BringupError`."""
+        if self.machine is None or self.target is None:
+            return None
+        if self._plan is None:
+            self._plan = self.backend.plan(self.machine, self.answers, self.target)
+        return self._plan
+
+    def position(self, step: Step) -> int:
+        """Return the number of a step, from 1."""
+        return self.steps.index(step) + 1
+
+    @property
+    def count(self) -> int:
+        """How many screens the walk has: the steps and the review."""
+        return len(self.steps) + 1
+
+
+def differences_of(old: Profile, new: Profile) -> list[tuple[str, object, object]]:
+    """Return (key, old value, new value) of every answer in which two profiles differ."""
+    import msgspec
+
+    before, after = _flat(msgspec.to_builtins(old)), _flat(msgspec.to_builtins(new))
+    keys = sorted(before.keys() | after.keys())
+    return [(key, before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)]
+
+
+def differences(old: Profile, new: Profile) -> tuple[str, ...]:
+    """Return the keys in which two profiles differ."""
+    return tuple(key for key, _, _ in differences_of(old, new))
+
+
+def _flat(tables: dict[str, object]) -> dict[str, object]:
+    flat: dict[str, object] = {}
+    for table, entries in tables.items():
+        if isinstance(entries, dict):
+            flat.update({f"{table}.{key}": value for key, value in entries.items()})
+        else:
+            flat[table] = entries
+    return flat
