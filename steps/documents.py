@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,9 +14,13 @@ from steps.model.base import Phrase, phrase
 from steps.model.finding import Finding, Patch
 from steps.model.machine import Machine
 from steps.model.plan import Plan
+from steps.model.profile import as_tables
 from steps.model.run import RunState, RunSummary
 from steps.model.verdict import Rung, as_document
 from steps.text import Language, say, say_finding
+
+if TYPE_CHECKING:
+    from steps.compat.solve import Recommendation
 
 Document = dict[str, Any]
 
@@ -73,6 +77,14 @@ def machine(facts: Machine, language: Language) -> Document:
 def findings(found: Iterable[Finding], language: Language) -> Document:
     """Return the `check` document."""
     return document("check", {"findings": [finding(one, language) for one in found]})
+
+
+def advice(found: Recommendation, language: Language) -> Document:
+    """Return the `recommend` document."""
+    body: Document = {"choices": as_tables(found.choices) if found.choices else None, "findings": [finding(one, language) for one in found.findings]}
+    if found.choices is None:
+        body |= {"conflict": [say(language, fact) for fact in found.conflict], "nearest": as_tables(found.nearest) if found.nearest else None}
+    return document("recommend", body)
 
 
 def action(one: AnyAction, language: Language) -> Document:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from steps.catalog.tables import Table
-from steps.compat.solve import Recommendation
 from steps.managers.shown import shown
 from steps.model.action import AnyAction
 from steps.model.base import Param, phrase
@@ -18,6 +17,10 @@ from steps.model.profile import as_tables
 from steps.model.run import RunSummary
 from steps.model.verdict import Rung
 from steps.text import Language, say, say_finding
+
+if TYPE_CHECKING:
+    from steps.catalog.tables import Table
+    from steps.compat.solve import Recommendation
 
 Lines = Iterable[str]
 _GIB = 1 << 30

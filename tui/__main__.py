@@ -12,7 +12,7 @@ from steps.errors import BringupError, Cancelled, InputError
 
 if TYPE_CHECKING:
     from steps.engine.client import RunHandle
-    from steps.headless import Asked, Console
+    from steps.headless.console import Asked, Console
 
 CANCELLED, INTERRUPTED = 5, 130
 
@@ -83,35 +83,44 @@ def run(asked: Mapping[str, Any], environ: Mapping[str, str], language: str) -> 
         raise InputError("not-yet", verb="knowledge update" if asked.get("update") else verb)
     if verb == "wizard":
         return _wizard(asked, environ, language)
-    from steps import headless
-
     console = _console(asked, language)
+    if verb in ("detect", "capture", "knowledge"):
+        return _look(verb, asked, console)
+    from steps.headless import choices, runs
+
     match verb:
-        case "detect":
-            return headless.detect(console)
         case "check":
-            return headless.check(console)
+            return choices.check(console)
         case "recommend":
-            return headless.recommend(console, tuple(asked["want"]))
+            return choices.recommend(console, tuple(asked["want"]))
         case "plan":
-            return headless.plan(console, environ, asked["format"])
+            return choices.plan(console, environ, asked["format"])
         case "runs":
-            return headless.runs(console)
+            return runs.runs(console)
         case "verify":
-            return headless.verify(console, environ)
-        case "capture":
-            return headless.capture(console, asked["file"])
-        case "knowledge":
-            return headless.knowledge(console)
+            return runs.verify(console, environ)
         case "apply":
             return _apply(asked, environ, console)
         case _:
             return _again(verb, asked, console)
 
 
+def _look(verb: str, asked: Mapping[str, Any], console: Console) -> int:
+    """Run a verb that only looks; it loads nothing that chooses or changes."""
+    from steps.headless import facts
+
+    match verb:
+        case "detect":
+            return facts.detect(console)
+        case "capture":
+            return facts.capture(console, asked["file"])
+        case _:
+            return facts.knowledge(console)
+
+
 def _asked(asked: Mapping[str, Any], language: str) -> Asked:
     """Return the common options as a value; file names absolute, since the run has another folder."""
-    from steps.headless import Asked
+    from steps.headless.console import Asked
 
     def absolute(name: str) -> str | None:
         return os.path.abspath(asked[name]) if asked.get(name) else None
@@ -129,7 +138,7 @@ def _asked(asked: Mapping[str, Any], language: str) -> Asked:
 
 def _console(asked: Mapping[str, Any], language: str) -> Console:
     """Return where a verb writes."""
-    from steps.headless import Console
+    from steps.headless.console import Console
 
     if asked.get("json"):
         sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # JSON is UTF-8 in every locale
@@ -143,7 +152,8 @@ def _print(line: str, stream: TextIO | None = None) -> None:
 
 def _apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:
     """Start the plan and follow it to its end."""
-    from steps import documents, headless, lines
+    from steps import documents, lines
+    from steps.headless import runs
     from steps.model.base import phrase
     from steps.text import say
     from tui import privilege
@@ -152,7 +162,7 @@ def _apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Consol
     on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if not console.asked.yes and (console.asked.json or not on_terminal):
         raise InputError("needs-yes")
-    plan = headless.prepare(console, environ, root_possible=privilege.can_be_root(), without_root=bool(asked.get("without_root")))
+    plan = runs.prepare(console, environ, root_possible=privilege.can_be_root(), without_root=bool(asked.get("without_root")))
     if not plan.actions:
         if console.asked.json:
             console.document(documents.document("apply", {"run": None, "state": "done", "exit": 0, "actions": [], "findings": []}))
@@ -163,7 +173,7 @@ def _apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Consol
         console.lines(lines.plan(plan, (), language))
         if input(say(language, phrase("cli.plain.start"))).strip().lower() not in ("y", "yes"):
             raise Cancelled("cancelled")
-    handle = headless.start(plan, privilege.sudo())
+    handle = runs.start(plan, privilege.sudo())
     if asked.get("detach"):
         if console.asked.json:
             console.document(documents.run(handle.id, handle.state(), (), language, "apply"))
@@ -235,15 +245,16 @@ def _plain_wizard(asked: Mapping[str, Any], environ: Mapping[str, str], language
     """Walk the steps as line prompts, then start the run and follow it."""
     import time
 
-    from steps import headless, planning
+    from steps import planning
+    from steps.headless import choices, facts, runs
     from steps.model.base import phrase
     from steps.plain import PlainWizard, Quit
     from steps.text import say
     from tui import privilege
 
     console = _console(asked, language)
-    loaded = headless.load(console.asked, environ)
-    dialogue = PlainWizard(loaded.machine, headless.answers_of(console.asked, loaded.machine), console.asked.language, _ask, console.out)
+    loaded = facts.load(console.asked, environ)
+    dialogue = PlainWizard(loaded.machine, choices.answers_of(console.asked, loaded.machine), console.asked.language, _ask, console.out)
     try:
         answers = dialogue.walk()
         plan = planning.make_plan(loaded.machine, answers, loaded.target, made=time.time())
@@ -255,7 +266,7 @@ def _plain_wizard(asked: Mapping[str, Any], environ: Mapping[str, str], language
     except Quit:
         console.out(say(console.asked.language, phrase("cli.plain.left")))
         return CANCELLED
-    return _follow(headless.start(plan, privilege.sudo()), console, "apply")
+    return _follow(runs.start(plan, privilege.sudo()), console, "apply")
 
 
 def _ask(prompt: str) -> str | None:

@@ -113,10 +113,11 @@ class House:
 
     def look(self) -> Looked:
         """Look at the machine and ask the solver what fits it."""
-        from steps import headless
         from steps.compat import solve
+        from steps.headless import facts
+        from steps.headless.console import Asked
 
-        loaded = headless.load(headless.Asked(machine=self._machine, root=self._root, language=self._language), os.environ)
+        loaded = facts.load(Asked(machine=self._machine, root=self._root, language=self._language), os.environ)
         advice = solve.recommend(loaded.machine)
         return Looked(loaded.machine, loaded.target, advice.choices, advice.findings)
 
@@ -158,9 +159,9 @@ class House:
 
     def start(self, plan: Plan, sudo: Sudo | None) -> Any:
         """Start the detached runner."""
-        from steps import headless
+        from steps.headless import runs
 
-        return headless.start(plan, sudo)
+        return runs.start(plan, sudo)
 
     def runs(self) -> tuple[RunSummary, ...]:
         """Return the runs of this machine."""
@@ -182,9 +183,9 @@ class House:
 
     def read_profile(self, path: str) -> Profile:
         """Return the answers in a file."""
-        from steps import headless
+        from steps.headless import choices
 
-        return headless.read_profile(os.path.expanduser(path))
+        return choices.read_profile(os.path.expanduser(path))
 
     def save(self, path: str, text: str) -> str:
         """Write a file of the person's own; raises `InputError` when it cannot be written."""

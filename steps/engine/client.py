@@ -12,7 +12,8 @@ import msgspec
 
 from steps import resources
 from steps.engine import journal
-from steps.engine.folder import Order, Refusal, Refused, RunFolder, all_folders, invoking_owner
+from steps.engine.folder import Order, Refusal, Refused, RunFolder, all_folders
+from steps.engine.folder import invoking_owner as invoking_owner
 from steps.engine.lock import busy, holder, is_held, target_lock
 from steps.engine.server import RUN_OVER, Request, Response, ask
 from steps.errors import BringupError, InputError, PrivilegeError

@@ -1,0 +1,84 @@
+"""The verbs that choose: `check`, `recommend`, `plan`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from steps import documents, lines, planning, profiles
+from steps.compat import solve
+from steps.detect.machine import detect as detect_machine
+from steps.errors import InputError, PreflightError
+from steps.headless.console import DONE, FINDINGS, Asked, Console
+from steps.headless.facts import host_of, load
+from steps.host.local import LocalHost
+from steps.model.finding import Finding
+from steps.model.machine import Machine
+from steps.model.plan import Plan
+from steps.model.profile import Profile
+
+
+def read_profile(path: str) -> Profile:
+    """Return the profile in a file; raises `InputError` when there is none or it is wrong."""
+    text = LocalHost().read(path)
+    if text is None:
+        raise InputError("profile-missing", file=path)
+    return profiles.parse(text, path)
+
+
+def answers_of(asked: Asked, machine: Machine) -> Profile:
+    """Return the profile that was asked for, else the recommendation; raises `PreflightError` where none exists."""
+    if asked.profile:
+        return read_profile(asked.profile)
+    advice = solve.recommend(machine)
+    if advice.choices is None:
+        raise PreflightError("no-recommendation")
+    return advice.choices
+
+
+def worst(found: tuple[Finding, ...]) -> int:
+    """Return 1 when a finding is an error, else 0."""
+    return FINDINGS if any(one.severity == "error" for one in found) else DONE
+
+
+def check(console: Console) -> int:
+    """Print every finding; without a profile what is installed is judged."""
+    machine = detect_machine(host_of(console.asked))
+    answers = read_profile(console.asked.profile) if console.asked.profile else Profile()
+    found = planning.findings(machine, answers)
+    if console.asked.json:
+        console.document(documents.findings(found, console.asked.language))
+    else:
+        console.lines(lines.findings(found, console.asked.language))
+    return worst(found)
+
+
+def recommend(console: Console, wishes: tuple[str, ...]) -> int:
+    """Print the recommended choices, or the conflict that forbids the wishes."""
+    language = console.asked.language
+    advice = solve.recommend(detect_machine(host_of(console.asked)), wishes)
+    if console.asked.json:
+        console.document(documents.advice(advice, language))
+    else:
+        console.lines(lines.advice(advice, language))
+    return DONE if advice.choices is not None else FINDINGS
+
+
+def made_plan(asked: Asked, environ: Mapping[str, str]) -> tuple[Plan, tuple[Finding, ...]]:
+    """Return the plan for the asked profile or the recommendation, and its findings."""
+    loaded = load(asked, environ)
+    answers = answers_of(asked, loaded.machine)
+    plan = planning.make_plan(loaded.machine, answers, loaded.target, made=time.time())
+    return plan, planning.findings(loaded.machine, answers)
+
+
+def plan(console: Console, environ: Mapping[str, str], shape: str) -> int:
+    """Print the ordered actions; nothing is changed."""
+    if shape not in ("text", "json"):
+        raise InputError("format-not-yet", format=shape)
+    made, found = made_plan(console.asked, environ)
+    if console.asked.json or shape == "json":
+        console.document(documents.plan(made, found, console.asked.language))
+    else:
+        console.lines(lines.plan(made, found, console.asked.language))
+    return worst(found)

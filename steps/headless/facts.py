@@ -1,0 +1,87 @@
+"""The verbs that look: `detect`, `capture`, `knowledge`; and the machine that the other verbs work on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from steps import documents, lines
+from steps.detect.machine import detect as detect_machine
+from steps.detect.summary import headline
+from steps.engine.client import invoking_owner
+from steps.headless.console import DONE, Asked, Console
+from steps.host.base import Host
+from steps.host.local import LocalHost
+from steps.host.opening import open_host
+from steps.managers import installer
+from steps.model.base import Record, phrase
+from steps.model.machine import Machine
+from steps.model.plan import Target
+from steps.text import say
+
+
+class Loaded(Record):
+    """A machine that was looked at, and what its actions would change."""
+
+    machine: Machine
+    target: Target
+
+
+def host_of(asked: Asked) -> Host:
+    """Return the door to the machine that was asked for."""
+    return open_host(asked.machine, asked.root)
+
+
+def load(asked: Asked, environ: Mapping[str, str]) -> Loaded:
+    """Look at the machine and return its facts and the target of actions."""
+    host = host_of(asked)
+    machine = detect_machine(host)
+    return Loaded(machine=machine, target=target_of(asked, host, machine, environ))
+
+
+def target_of(asked: Asked, host: Host, machine: Machine, environ: Mapping[str, str]) -> Target:
+    """Return what the actions would change, and how Python packages are fetched for it."""
+    owner = client.invoking_owner()
+    return Target(
+        root=host.root,
+        rehearsal=host.rehearsal,
+        machine=asked.machine,
+        name=host.name,
+        summary=headline(machine),
+        kernel=machine.os.kernel,
+        installer=installer.settings(host, environ, home=owner.home, user=owner.name, uid=owner.uid),
+    )
+
+
+def detect(console: Console) -> int:
+    """Print the facts."""
+    machine = detect_machine(host_of(console.asked))
+    if console.asked.json:
+        console.document(documents.machine(machine, console.asked.language))
+    else:
+        console.lines(lines.facts(machine, console.asked.language))
+    return DONE
+
+
+def capture(console: Console, path: str) -> int:
+    """Record this machine into a capture file, redacted."""
+    from steps.detect.capture import record
+
+    host = host_of(console.asked)
+    data = record(host)
+    LocalHost().write_bytes(path, data, 0o644)
+    console.err(say(console.asked.language, phrase("cli.captured", file=path, kilobytes=len(data) // 1024)))
+    return DONE
+
+
+def knowledge(console: Console) -> int:
+    """Print what is known, how old, from where."""
+    from steps.catalog import tables
+
+    known = tables.all_tables()
+    if console.asked.json:
+        console.document(documents.document("knowledge", {"tables": [msgspec.to_builtins(one) for one in known]}))
+    else:
+        console.lines(lines.knowledge(known, console.asked.language))
+    return DONE

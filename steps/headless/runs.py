@@ -1,0 +1,89 @@
+"""The verbs that change or prove: what `apply` starts, `runs`, `verify`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from steps import documents, lines, planning, profiles
+from steps import verify as ladder
+from steps.detect.machine import detect as detect_machine
+from steps.engine import client
+from steps.engine.client import RunHandle
+from steps.errors import PreflightError, PrivilegeError
+from steps.headless.choices import made_plan, read_profile
+from steps.headless.console import DONE, PROOF_FAILED, Asked, Console
+from steps.headless.facts import host_of, target_of
+from steps.host.local import LocalHost
+from steps.model.base import phrase
+from steps.model.plan import Plan, Target
+from steps.model.profile import Profile
+from steps.text import say
+
+Sudo = Callable[[tuple[str, ...]], int]
+
+
+def prepare(console: Console, environ: Mapping[str, str], *, root_possible: bool, without_root: bool = False) -> Plan:
+    """Return the plan that `apply` starts; raises for error findings, and where root is needed and cannot be had."""
+    made, found = made_plan(console.asked, environ)
+    _say_made_for(console, made.target)
+    errors = [one for one in found if one.severity == "error"]
+    if errors:
+        for line in lines.findings(tuple(errors), console.asked.language):
+            console.err(line)
+        raise PreflightError("plan-has-errors", count=len(errors))
+    if without_root:
+        made = planning.without_root(made)
+    if made.needs_root and not made.target.rehearsal and not root_possible:
+        for line in lines.request(made, console.asked.language):
+            console.err(line)
+        raise PrivilegeError("needs-root")
+    return made
+
+
+def _say_made_for(console: Console, target: Target) -> None:
+    """Say when the profile was written on another machine; choices that do not fit are findings, nothing is taken silently."""
+    path = console.asked.profile
+    made_for = profiles.made_for_line(LocalHost().read(path) or "") if path else None
+    if made_for and made_for != target.summary:
+        console.err(say(console.asked.language, phrase("cli.made-for", there=made_for, here=target.summary)))
+
+
+def start(plan_made: Plan, sudo: Sudo | None) -> RunHandle:
+    """Start the detached run of a plan."""
+    return client.start(plan_made, sudo=sudo)
+
+
+def runs(console: Console) -> int:
+    """Print the runs of this machine and how each ended."""
+    found = client.runs()
+    if console.asked.json:
+        console.document(documents.document("runs", {"runs": [documents.summary(one) for one in found]}))
+    else:
+        console.lines(lines.runs(found, console.asked.language))
+    return DONE
+
+
+def verify(console: Console, environ: Mapping[str, str]) -> int:
+    """Prove the result and print the rungs; 20 when one failed."""
+    asked = console.asked
+    host = host_of(asked)
+    machine = detect_machine(host)
+    answers = _verified_profile(asked, environ)
+    rungs = ladder.prove(host, machine, answers, target_of(asked, host, machine, environ))
+    found = planning.findings(machine, answers)
+    if asked.json:
+        console.document(documents.verdict(rungs, found, asked.language))
+    else:
+        console.lines(lines.verdict(rungs, asked.language))
+    return PROOF_FAILED if any(one.state == "failed" for one in rungs) else DONE
+
+
+def _verified_profile(asked: Asked, environ: Mapping[str, str]) -> Profile:
+    """Return the profile to prove: asked for, of the run this is part of, of the newest run, else what is installed."""
+    if asked.profile:
+        return read_profile(asked.profile)
+    if folder := environ.get("BRINGUP_RUN"):
+        return client.at(folder).plan.profile
+    if client.runs():
+        return client.find(None).plan.profile
+    return Profile()
