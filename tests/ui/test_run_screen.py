@@ -1,0 +1,272 @@
+"""The run screen shows what the journal says, and its keys reach the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from steps.model.verdict import Rung
+from steps.text import Language
+from tests.ui.fake_run import START, FakeRun, asking, by_hand, failed, halfway, rebooting
+from tui.cells import plain, width
+from tui.screens.run import RunScreen
+from tui.screens.verify import VerifyScreen
+from tui.shell import Shell
+from tui.widgets.sheet import Sheet
+
+pytestmark = pytest.mark.ui
+NOW = START + 415
+
+
+class Watching(Shell):
+    """One run on a screen, its clock set by the test."""
+
+    def __init__(self, run: FakeRun, *, now: float = NOW, language: Language = "en", attached: bool = False) -> None:
+        super().__init__(language=language)
+        self.run_handle = run
+        self.now = now
+        self._attached = attached
+
+    def on_mount(self) -> None:
+        self.push_screen(RunScreen(self.run_handle, attached=self._attached, now=lambda: self.now))
+
+
+def picture(app: Shell) -> list[str]:
+    """Return the rows of the screen as text, the log included."""
+    rows = [plain(line) for line in app.screen.query_one(Sheet).lines]
+    if isinstance(app.screen, RunScreen) and app.screen.pane.display:
+        pane = app.screen.pane
+        for y in range(pane.size.height):
+            rows[pane.region.y + y] = "".join(segment.text for segment in pane.render_line(y))
+    return rows
+
+
+async def until(pilot: Pilot[int], true: Callable[[], bool]) -> None:
+    """Wait until a condition holds; fail after ten seconds."""
+    for _ in range(200):
+        await pilot.pause(0.05)
+        if true():
+            return
+    raise AssertionError("\n".join(picture(pilot.app)))  # type: ignore[arg-type]  # every app of these tests is a Shell
+
+
+def shows(app: Shell, *words: str) -> bool:
+    """Return whether all the words are on the screen."""
+    text = "\n".join(picture(app))
+    return all(word in text for word in words)
+
+
+@pytest.mark.parametrize("language", ["en", "zh_CN"])
+async def test_every_row_fills_the_window_and_nothing_more(tmp_path: Path, language: Language) -> None:
+    for number, make in enumerate((halfway, failed, asking, rebooting, by_hand)):
+        app = Watching(make(tmp_path / str(number)), language=language)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: len(picture(app)) == 24)
+            assert [width(row) for row in picture(app)] == [80] * 24
+
+
+async def test_the_list_says_what_is_done_and_what_runs(tmp_path: Path) -> None:
+    app = Watching(halfway(tmp_path))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "Building initial module"))
+        rows = picture(app)
+        assert "run 1130-a" in rows[0] and rows[0].rstrip().endswith("running · safe to leave")
+        assert rows[2].startswith(" ✓ done      1 Return point saved                0:21")
+        assert rows[4].startswith(" ▸ running   3 Driver 580 open, module by DKMS   4:12   usually 12 min")
+        assert "following · 2,114 lines" in rows[11]
+        assert rows[20].startswith(" 3 of 9   6:55 gone, about")
+
+
+async def test_silence_is_called_normal_until_it_is_not(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    app = Watching(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "following"))
+        app.now = NOW + 130
+        await until(pilot, lambda: shows(app, "last output 2:10 ago", "Silence is normal"))
+        app.now = NOW + 730
+        await until(pilot, lambda: shows(app, "! No output for 12:10, usual is 12:00", "quiet for long"))
+        run.print("driver.install", b"DKMS: install completed.\n")
+        await until(pilot, lambda: shows(app, "last output 0:00 ago", "safe to leave"))
+
+
+async def test_leaving_keeps_the_run_and_says_how_to_come_back(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    app = Watching(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "following"))
+        await pilot.press("q")
+    assert app.return_code == 0
+    assert run.told == []
+
+
+async def test_scrolling_up_stops_following_and_end_follows_again(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    app = Watching(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "following · 2,114 lines"))
+        await pilot.press("pageup")
+        await until(pilot, lambda: shows(app, "2,107 of 2,114 · End follows"))
+        run.print("driver.install", b"one more line\n")
+        await until(pilot, lambda: shows(app, "2,107 of 2,115"))
+        assert not shows(app, "one more line")
+        await pilot.press("home")
+        await until(pilot, lambda: shows(app, "Unpacking package-0 ...", "8 of 2,115"))
+        await pilot.press("end")
+        await until(pilot, lambda: shows(app, "one more line", "following · 2,115 lines"))
+
+
+async def test_search_finds_backwards_and_onwards(tmp_path: Path) -> None:
+    app = Watching(halfway(tmp_path))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "following"))
+        await pilot.press("/", *"package-19", "enter")
+        await until(pilot, lambda: shows(app, "Unpacking package-1999 ..."))
+        await pilot.press("enter")
+        await until(pilot, lambda: shows(app, "Unpacking package-1998 ..."))
+        await pilot.press("escape", "/", *"no such thing", "enter")
+        await until(pilot, lambda: shows(app, "not found"))
+
+
+async def test_the_full_log_takes_the_lists_place(tmp_path: Path) -> None:
+    app = Watching(halfway(tmp_path))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "following"))
+        await pilot.press("l")
+        await until(pilot, lambda: not shows(app, "Return point saved") and shows(app, "package-2099"))
+        await pilot.press("escape")
+        await until(pilot, lambda: shows(app, "Return point saved"))
+
+
+async def test_a_digit_shows_the_log_of_another_step(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    run.print("frameworks.environment", b"Resolved 31 packages\n")
+    app = Watching(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "log of 3"))
+        await pilot.press("6")
+        await until(pilot, lambda: shows(app, "log of 6", "Resolved 31 packages"))
+        await pilot.press("end")
+        await until(pilot, lambda: shows(app, "log of 3"))
+
+
+async def test_pause_and_go_on(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    app = Watching(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "following"))
+        await pilot.press("p")
+        run.now_is("paused")
+        await until(pilot, lambda: shows(app, "2 of 9 done. p goes on."))
+        await pilot.press("p")
+    assert run.told == [("pause",), ("proceed",)]
+
+
+async def test_stop_wants_its_word(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    app = Watching(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "following"))
+        await pilot.press("x", *"stopp", "enter")
+        await until(pilot, lambda: shows(app, "Nothing was done. Type stop, or Esc."))
+        assert run.told == []
+        await pilot.press("escape", "x", *"stop", "enter")
+        await until(pilot, lambda: run.told == [("cancel",)])
+
+
+async def test_undo_wants_its_word_and_is_shown_going_backwards(tmp_path: Path) -> None:
+    run = failed(tmp_path)
+    app = Watching(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "stopped at 3 of 9"))
+        await pilot.press("u", *"undo", "enter")
+        await until(pilot, lambda: run.told == [("undo",)])
+        run.has_runner = True
+        run.action("frameworks.environment", "undone", started=315, seconds=140)
+        run.now_is("undoing")
+        await until(pilot, lambda: shows(app, "undoing · safe to leave", "✓ undone    6"))
+        run.now_is("undone", exit=0, ended=START + 500)
+        await until(pilot, lambda: shows(app, "Undone. The machine is as it was"))
+
+
+async def test_a_failure_says_why_and_the_ways_out(tmp_path: Path) -> None:
+    run = failed(tmp_path)
+    app = Watching(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "unrecognized command-line option", "try step 3 again", "✓ advised"))
+        await pilot.press("n")
+        await until(pilot, lambda: run.told == [("skip", "driver.install")])
+        await pilot.press("enter")
+        await until(pilot, lambda: run.told[-1] == ("retry", "driver.install"))
+        await pilot.press("l")
+        await until(pilot, lambda: shows(app, "make: *** [Makefile:2034] stop", "log of 3"))
+        await pilot.press("escape", "q")
+    assert app.return_code == 1
+
+
+async def test_a_dead_runner_is_named_and_enter_goes_on(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    run.has_runner = False
+    app = Watching(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "stopped without an end", "The runner is gone"))
+        await pilot.press("enter")
+        await until(pilot, lambda: run.told == [("resume",)])
+
+
+async def test_coming_back_says_that_nothing_was_lost(tmp_path: Path) -> None:
+    app = Watching(halfway(tmp_path), attached=True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "attached again", "✓ Nothing was lost: all 2,114 lines are here."))
+        app.now += 11
+        await until(pilot, lambda: shows(app, "safe to leave") and not shows(app, "Nothing was lost"))
+
+
+async def test_an_error_of_the_run_is_said_and_the_screen_stays(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    run.refuses = "run-unknown"
+    app = Watching(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "following"))
+        await pilot.press("p")
+        await until(pilot, lambda: not shows(app, "Connection lost?"))
+
+
+async def test_a_reboot_is_asked_for_by_its_word(tmp_path: Path) -> None:
+    app = Watching(rebooting(tmp_path))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "reboot needed", "Installed. One reboot, then the proof.", "loaded at the next boot"))
+        await pilot.press("r", *"reboot", "enter")
+        await until(pilot, lambda: shows(app, "bringup resume"))
+        await pilot.press("q")
+    assert app.return_code == 10
+
+
+async def test_the_end_shows_the_proof(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    app = Watching(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "following"))
+        run.rungs = (
+            Rung(id="torch", state="passed", detail="2.15.0", because="sees 4 GPUs"),
+            Rung(id="ddp", state="failed", detail="4 ranks", because="rank 2 ended with signal 7: /dev/shm is full"),
+            Rung(id="p2p", state="skipped", because="not offered"),
+        )
+        run.now_is("failed", exit=20, ended=START + 900)
+        await until(pilot, lambda: isinstance(app.screen, VerifyScreen))
+        await until(pilot, lambda: shows(app, "Done, not proven", "Verify · not proven", "rank 2 ended with signal 7"))
+        await pilot.press("u")
+        await until(pilot, lambda: shows(app, "Undo takes back", "Type undo and Enter"))
+        await pilot.press("escape", "q")
+    assert app.return_code == 20
+
+
+async def test_a_small_window_shrinks_to_the_state(tmp_path: Path) -> None:
+    app = Watching(halfway(tmp_path))
+    async with app.run_test(size=(50, 12)) as pilot:
+        await until(pilot, lambda: shows(app, "3 of 9   6:55 gone"))
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: shows(app, "Building initial module"))

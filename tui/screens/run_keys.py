@@ -1,0 +1,78 @@
+"""The keys of a run's screen, and which of them there are in which state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from steps.model.base import phrase
+from tui.screens.base import Key
+from tui.screens.run_panes import Seen, face
+
+
+def _key(keys: tuple[str, ...], action: str, cap: str, words: str, *, footer: bool = True) -> Key:
+    """Return a key with words of this file."""
+    return Key(keys, action, cap, phrase(f"run.key.{words}"), footer)
+
+
+LEAVE = _key(("q", "ctrl+q", "ctrl+c"), "leave", "q", "leave")
+LEAVE_OPEN = _key(("q", "ctrl+q", "ctrl+c"), "leave", "q", "leave-open")
+LEAVE_PLAIN = _key(("q", "ctrl+q", "ctrl+c"), "leave", "q", "leave-plain")
+LOG = _key(("l",), "log", "l", "log")
+SEARCH = _key(("/",), "search", "/", "search")
+PAUSE = _key(("p",), "pause", "p", "pause")
+PROCEED = _key(("p",), "pause", "p", "proceed")
+STOP = _key(("x",), "stop", "x", "stop")
+UNDO = _key(("u",), "undo", "u", "undo")
+AGAIN = _key(("r",), "again", "r", "again")
+LEAVE_OUT = _key(("n",), "leave_out", "n", "leave-out")
+RESUME = _key(("enter",), "resume", "Enter", "resume")
+VERDICT = _key(("enter", "v"), "verdict", "Enter", "verdict")
+ANSWER = _key(("enter",), "answer", "Enter", "answer")
+CHOOSE = _key(("up", "down", "j", "k"), "nothing", "↑↓", "choose")
+TAKE = _key(("enter",), "take_way", "Enter", "take")
+REBOOT = _key(("r",), "reboot", "r", "reboot")
+CLOSE = _key(("escape", "b"), "close_over", "Esc", "close")
+OTHER = _key(("tab",), "other", "Tab", "other", footer=False)
+SAVE = _key(("s",), "save", "s", "save", footer=False)
+MOVES = _key(("pageup", "pagedown", "home", "end", "up", "down", "left", "right", "j", "k"), "nothing", "PgUp PgDn", "move", footer=False)
+
+
+QUIT = _key(("ctrl+q", "ctrl+c"), "leave", "Ctrl+Q", "leave-plain", footer=False)
+TYPED_WORD = (_key(("enter",), "nothing", "Enter", "do-it"), _key(("escape",), "nothing", "Esc", "close"), QUIT)
+SEARCHING = (_key(("enter",), "nothing", "Enter", "further"), _key(("up", "down"), "nothing", "↑↓", "further-both"), _key(("escape",), "nothing", "Esc", "close"), QUIT)
+ANSWERING = (_key(("enter",), "nothing", "Enter", "answer"), _key(("escape",), "nothing", "Esc", "out-of-field"), QUIT)
+DIALOG = (_key(("f10",), "nothing", "F10", "out-of-dialog"), _key((), "nothing", "Enter Tab ↑↓", "to-dialog"))
+
+
+def keys_of(seen: Seen, *, full: bool) -> Sequence[Key]:
+    """Return the keys for what the run shows by itself, or for its full log."""
+    if full:
+        return (CLOSE, SEARCH, MOVES, SAVE, OTHER, LEAVE_PLAIN, Key(LOG.keys, LOG.action, LOG.cap, LOG.words, footer=False))
+    match face(seen):
+        case "question":
+            return (ANSWER, CHOOSE, LOG, LEAVE_OPEN, SAVE, OTHER)
+        case "failed":
+            return (TAKE, AGAIN, LEAVE_OUT, UNDO, LOG, LEAVE_PLAIN, SEARCH, SAVE, MOVES)
+        case "reboot":
+            return (REBOOT, LOG, UNDO, LEAVE_PLAIN, SEARCH, SAVE, MOVES)
+        case "gone":
+            return (RESUME, UNDO, LOG, LEAVE_PLAIN, SEARCH, SAVE, MOVES, OTHER)
+        case "ended":
+            return _ended_keys(seen)
+        case "log":
+            paused = seen.state.status == "paused"
+            if seen.state.status == "undoing":
+                return (LEAVE, LOG, SEARCH, SAVE, MOVES, OTHER)
+            return (LEAVE, LOG, SEARCH, PROCEED if paused else PAUSE, STOP, SAVE, MOVES, OTHER)
+
+
+def _ended_keys(seen: Seen) -> Sequence[Key]:
+    """Return the keys of a run that is over."""
+    moving = (LOG, SEARCH, SAVE, MOVES, OTHER)
+    match seen.state.status:
+        case "cancelled" | "undo-failed":
+            return (RESUME, UNDO, LEAVE_PLAIN, *moving)
+        case "done":
+            return (VERDICT, UNDO, LEAVE_PLAIN, *moving)
+        case _:
+            return (LEAVE_PLAIN, *moving)

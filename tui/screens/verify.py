@@ -1,0 +1,200 @@
+"""The proof: every rung that was tried for real, what was seen, and what can be done now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from steps.model.base import phrase
+from steps.model.verdict import Rung
+from steps.text import say
+from tui.cells import BLANK, Line, Span, beside, cut, pad, wrap
+from tui.follow import exit_code
+from tui.screens.base import Key, Page
+from tui.screens.run_panes import hours
+from tui.theme import MARKS
+from tui.watching import Watched, clock, environment, proven
+from tui.widgets.header import header
+
+LEFT = 38
+_INK = {"passed": "good", "failed": "bad", "skipped": "info"}
+
+
+def _key(keys: tuple[str, ...], action: str, cap: str, words: str, *, footer: bool = True) -> Key:
+    """Return a key with words of this file."""
+    return Key(keys, action, cap, phrase(f"run.{words}"), footer)
+
+
+LEAVE = _key(("q", "ctrl+q", "ctrl+c"), "leave", "q", "key.leave-plain")
+COPY = _key(("c",), "copy", "c", "verify.copy")
+UNDO = _key(("u",), "undo", "u", "key.undo")
+LOG = _key(("l",), "log", "l", "verify.log")
+MOVES = (
+    _key(("down", "j"), "down", "↑↓", "verify.choose"),
+    _key(("up", "k"), "up", "", "verify.choose", footer=False),
+    _key(("escape", "b", "enter"), "close", "Esc", "verify.back", footer=False),
+)
+
+
+class VerifyScreen(Page):
+    """What was proven of a run."""
+
+    def __init__(self, handle: Watched, verdict: tuple[Rung, ...], reopen: Callable[[Watched, bool, bool], Page]) -> None:
+        """Show `verdict`; `reopen` makes the run's own screen again (with its full log, or asking for the undo word)."""
+        super().__init__()
+        self.handle = handle
+        self._verdict = verdict
+        self._reopen = reopen
+        self._cursor = next((at for at, rung in enumerate(verdict) if rung.state == "failed"), 0)
+        self._said = ""
+
+    def _words(self, key: str, /, **params: str | int | float) -> str:
+        """Return the words `run.verify.<key>`."""
+        return say(self.shell.language, phrase(f"run.verify.{key}", **params))
+
+    # --- words ----------------------------------------------------------------------------------------
+
+    def header_line(self, columns: int) -> Line:
+        """Return the header: the machine, and whether it is proven."""
+        target = self.handle.plan.target
+        machine = " · ".join(part for part in (target.name, target.summary) if part)
+        notice = say(self.shell.language, phrase("run.rehearsal")) if target.rehearsal else ""
+        return header(columns, machine, " · ".join(part for part in (notice, self.state_words()) if part))
+
+    def state_words(self) -> str:
+        """Return whether it is proven."""
+        return self._words("state-proven" if proven(self._verdict) else "state-open")
+
+    def title_words(self) -> str:
+        """Return the verdict, with the names of what failed."""
+        if proven(self._verdict):
+            return self._words("title-proven")
+        comma = say(self.shell.language, phrase("run.comma"))
+        return self._words("title-open", what=comma.join(self._rung_name(rung) for rung in self._verdict if rung.state == "failed"))
+
+    def sub_words(self) -> str:
+        """Return how long it took and that it can be undone."""
+        state = self.handle.state()
+        seconds = state.ended - state.started if state.started is not None and state.ended is not None else 0.0
+        return self._words("sub", time=clock(seconds, self.shell.language), id=self.handle.id)
+
+    def next_words(self) -> str:
+        """Return what is left to do; a remark stands until the next key."""
+        return self._said or self._words("next-proven" if proven(self._verdict) else "next-open")
+
+    def about_words(self) -> str:
+        """Return what the help page says first."""
+        return self._words("about")
+
+    def _rung_name(self, rung: Rung) -> str:
+        """Return what a rung is called."""
+        key = f"verify.rung.{rung.id}"
+        name = say(self.shell.language, phrase(key))
+        return rung.id if name == key else name
+
+    # --- the body -------------------------------------------------------------------------------------
+
+    def body(self, columns: int, rows: int) -> Sequence[Line]:
+        """Return the rungs and, beside them, the verdict."""
+        first = max(0, min(self._cursor - rows // 2, len(self._verdict) - rows))
+        left = [self._row(rung, first + at == self._cursor) for at, rung in enumerate(self._verdict[first : first + rows])]
+        right = self._hint(columns - LEFT - 3, rows)
+        return beside(left, LEFT, right, rows, (Span("│ ", "rule"),))
+
+    def _row(self, rung: Rung, here: bool) -> Line:
+        """Return the row of a rung: its name, a version or measure, the mark and the word."""
+        ground = "cursor" if here else "page"
+        ink = _INK[rung.state]
+        detail = say(self.shell.language, rung.detail)
+        name = self._rung_name(rung)
+        both = pad(f"{pad(cut(name, 12), 12)} {detail}", 21) if detail else pad(name, 21)
+        return (
+            Span("› " if here else "  ", "primary", ground),
+            Span(both + " ", "strong" if here else "text", ground),
+            Span(MARKS[ink], ink, ground),
+            Span(" " + pad(self._words(rung.state), 12), "strong" if here else "text", ground),
+        )
+
+    def _hint(self, columns: int, rows: int) -> list[Line]:
+        """Return the verdict, the rung under the cursor, and what can be done now."""
+        good = proven(self._verdict)
+        failed = sum(rung.state == "failed" for rung in self._verdict)
+        skipped = sum(rung.state == "skipped" for rung in self._verdict)
+        ink = "good" if good else "bad"
+        lines: list[Line] = [(Span(f"{MARKS[ink]} ", ink), Span(self._words("proven" if good else "not-proven"), f"{ink}-strong"))]
+        if good:
+            sentence = f"{self._words('machine-trains')} {self._words('tried', n=len(self._verdict) - skipped, skipped=skipped)}"
+        else:
+            sentence = self._words("what-failed", n=failed, total=len(self._verdict))
+        lines += [BLANK, *((Span(line),) for line in wrap(sentence, columns))]
+        if self._verdict:
+            lines += [BLANK, *self._about(self._verdict[self._cursor], columns)]
+        ways = self._use(columns)
+        return [*lines, *([BLANK, *ways] if len(lines) + len(ways) < rows else [])]
+
+    def _about(self, rung: Rung, columns: int) -> list[Line]:
+        """Return what was seen of a rung."""
+        ink = _INK[rung.state]
+        lines: list[Line] = [(Span(f"{MARKS[ink]} ", ink), Span(cut(self._rung_name(rung), columns - 2), "strong"))]
+        lines += [(Span(line),) for line in wrap(say(self.shell.language, rung.because), columns) if line]
+        if rung.value is not None:
+            lines.append((Span(self._words("measured", value=f"{rung.value:g}", unit=rung.unit or ""), "mute"),))
+        if rung.expected is not None:
+            lines.append((Span(self._words("expected", value=f"{rung.expected:g}", unit=rung.unit or ""), "mute"),))
+        return lines
+
+    def _use(self, columns: int) -> list[Line]:
+        """Return how the result is used and taken back."""
+        lines: list[Line] = []
+        if command := self._command():
+            lines += [(Span(self._words("use"), "strong"),), (Span(cut(f"$ {command}", columns), "primary"),), BLANK]
+        time = hours(self.handle.state().started or 0.0)
+        return [*lines, (Span(self._words("keep"), "strong"),), (Span("u ", "key"), Span(self._words("undo", time=time)))]
+
+    def _command(self) -> str:
+        """Return the command that enters the new environment; "" when none was made."""
+        path = environment(self.handle.plan)
+        return f"source {path}/bin/activate" if path else ""
+
+    # --- keys -----------------------------------------------------------------------------------------
+
+    def key_table(self) -> Sequence[Key]:
+        """Return the keys."""
+        copy = (COPY,) if self._command() else ()
+        return (LEAVE, *MOVES[:1], *copy, UNDO, LOG, *MOVES[1:])
+
+    def perform(self, action: str) -> None:
+        """Do what a key says; a remark stands until the next key."""
+        self._said = ""
+        super().perform(action)
+
+    def do_down(self) -> None:
+        """To the next rung."""
+        self._cursor = min(self._cursor + 1, max(0, len(self._verdict) - 1))
+
+    def do_up(self) -> None:
+        """To the rung before."""
+        self._cursor = max(self._cursor - 1, 0)
+
+    def do_copy(self) -> None:
+        """Copy the command that enters the environment."""
+        self.app.copy_to_clipboard(self._command())
+        self._said = self._words("copied", command=self._command())
+
+    def do_close(self) -> None:
+        """Back to the run."""
+        self.app.switch_screen(self._reopen(self.handle, False, False))
+
+    def do_log(self) -> None:
+        """Open the log of the proof."""
+        self.app.switch_screen(self._reopen(self.handle, True, False))
+
+    def do_undo(self) -> None:
+        """Ask for the word that takes the run back, on the run's own screen."""
+        self.app.switch_screen(self._reopen(self.handle, False, True))
+
+    def do_leave(self) -> None:
+        """Leave with the run's exit code."""
+        code = exit_code(self.handle.state())
+        self.app.exit(code, code)
+
+

@@ -1,0 +1,284 @@
+"""What is known of a run while it is watched: from its plan, its state and the clock alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, Protocol
+
+from steps.model.action import AnyAction
+from steps.model.base import Words, phrase
+from steps.model.plan import Plan
+from steps.model.profile import Profile
+from steps.model.run import ActionState, RunState
+from steps.model.verdict import Rung
+from steps.text import Language, say
+
+Sudo = Callable[[tuple[str, ...]], int]
+
+ENDED = frozenset({"done", "failed", "cancelled", "reboot", "undone", "undo-failed"})
+"""States of a run in which no runner works on it."""
+SETTLED = frozenset({"done", "already", "skipped", "undone", "kept"})
+"""States of an action after which nothing more comes of it."""
+PROOF_FAILED = 20
+_GUESS = 10.0
+"""Seconds that an action without an estimate is taken for, when others have one."""
+
+
+class Spool(Protocol):
+    """The raw output of one action, as far as it was written."""
+
+    def size(self) -> int:
+        """Return how many bytes there are now; 0 before the action wrote any."""
+        ...
+
+    def read(self, offset: int, count: int, /) -> bytes:
+        """Return up to `count` bytes from `offset`; fewer, or none, at the end."""
+        ...
+
+
+class Watched(Protocol):
+    """What a viewer needs of a run: `steps.engine.client.RunHandle` is one."""
+
+    @property
+    def id(self) -> str:
+        """The run's name."""
+        ...
+
+    @property
+    def folder(self) -> str:
+        """Where it lies."""
+        ...
+
+    @property
+    def plan(self) -> Plan:
+        """What was confirmed."""
+        ...
+
+    def state(self) -> RunState:
+        """Return how far it is; reads only what is new."""
+        ...
+
+    def alive(self) -> bool:
+        """Return whether a runner works on it."""
+        ...
+
+    def spool(self, action_id: str, /) -> Spool:
+        """Return the output of an action."""
+        ...
+
+    def answer(self, seq: int, text: str, /) -> None:
+        """Answer the prompt `seq`."""
+        ...
+
+    def keys(self, seq: int, data: bytes, /) -> None:
+        """Send keys to the dialog `seq`."""
+        ...
+
+    def cancel(self) -> None:
+        """Stop the run."""
+        ...
+
+    def pause(self) -> None:
+        """Start no further action."""
+        ...
+
+    def proceed(self) -> None:
+        """Go on after a pause."""
+        ...
+
+    def retry(self, action: str, /, *, sudo: Sudo | None) -> None:
+        """Try a failed action again, and go on."""
+        ...
+
+    def skip(self, action: str, /, *, sudo: Sudo | None) -> None:
+        """Leave a failed action out, and go on."""
+        ...
+
+    def resume(self, *, sudo: Sudo | None) -> None:
+        """Start a runner that goes on."""
+        ...
+
+    def undo(self, *, sudo: Sudo | None) -> None:
+        """Start a runner that takes everything back."""
+        ...
+
+    def verdict(self) -> tuple[Rung, ...] | None:
+        """Return what the proof found, or `None` when there was none."""
+        ...
+
+
+# --- how far ----------------------------------------------------------------------------------------
+
+
+class Progress(NamedTuple):
+    """Where the run is: counts and seconds; `left` is `None` when nothing was estimated."""
+
+    number: int
+    total: int
+    done: int
+    gone: float
+    left: float | None
+
+
+def of(state: RunState, action: str) -> ActionState:
+    """Return how far an action is."""
+    return state.actions.get(action) or ActionState(id=action)
+
+
+def focus(plan: Plan, state: RunState) -> int:
+    """Return the index of the action to look at: one that asks, failed or runs, else the last that did anything."""
+    statuses = [of(state, action.id).status for action in plan.actions]
+    for wanted in ("asks", "failed", "running"):
+        if wanted in statuses:
+            return statuses.index(wanted)
+    acted = [of(state, action.id).ended or of(state, action.id).started or 0.0 for action in plan.actions]
+    latest = max(acted, default=0.0)
+    return max((index for index, at in enumerate(acted) if at and at == latest), default=0)
+
+
+def progress(plan: Plan, state: RunState, now: float) -> Progress:
+    """Return how far the run is at `now`."""
+    total = len(plan.actions)
+    done = sum(of(state, action.id).status in SETTLED for action in plan.actions)
+    started = state.started if state.started is not None else now
+    end = state.ended if state.ended is not None and state.status in ENDED else now
+    number = min(total, done + 1) if state.status in ENDED and state.status != "failed" else focus(plan, state) + 1
+    return Progress(number, total, done, max(0.0, end - started), _left(plan, state, now))
+
+
+def _left(plan: Plan, state: RunState, now: float) -> float | None:
+    """Return the seconds that the longest lane still needs, the proof after it; `None` when nothing was estimated."""
+    if all(action.seconds is None for action in plan.actions):
+        return None
+    lanes: dict[str, float] = {}
+    for action in plan.actions:
+        one = of(state, action.id)
+        if one.status in SETTLED or one.status == "failed":
+            continue
+        need = action.seconds if action.seconds is not None else _GUESS
+        if one.status in ("running", "asks") and one.started is not None:
+            need = max(0.0, need - (now - one.started))
+        lanes[action.lane] = lanes.get(action.lane, 0.0) + need
+    proof = lanes.pop("proof", 0.0)
+    return max(lanes.values(), default=0.0) + proof
+
+
+def taken(one: ActionState, now: float) -> float | None:
+    """Return how long an action took or has been running; `None` before it started."""
+    if one.started is None:
+        return None
+    return max(0.0, (one.ended if one.ended is not None else now) - one.started)
+
+
+class Quiet:
+    """When the output of the watched action last grew, as far as this viewer has seen."""
+
+    def __init__(self) -> None:
+        self._action = ""
+        self._size = -1
+        self._at = 0.0
+
+    def seconds(self, action: str, size: int, one: ActionState, now: float) -> float:
+        """Return how long nothing was printed."""
+        if action != self._action:
+            # What was written before this viewer came has no time of its own: it counts from now, and nothing from the start.
+            self._action, self._size = action, size
+            self._at = now if size or one.started is None else one.started
+        elif size != self._size:
+            self._size, self._at = size, now
+        return max(0.0, now - self._at)
+
+
+def gone(state: RunState, alive: bool) -> bool:
+    """Return whether the runner is gone though the run did not end."""
+    return not alive and state.status not in ENDED
+
+
+def proven(verdict: Iterable[Rung]) -> bool:
+    """Return whether no rung failed."""
+    return all(rung.state != "failed" for rung in verdict)
+
+
+def environment(plan: Plan) -> str | None:
+    """Return the folder of the Python environment that the plan makes, or `None` when it makes none."""
+    answers = plan.profile.environment
+    return answers.path
+
+
+# --- words ------------------------------------------------------------------------------------------
+
+
+def clock(seconds: float, language: Language) -> str:
+    """Return a time as `m:ss` up to an hour, then `1 h 12 min`."""
+    whole = int(seconds)
+    if whole < 3600:
+        return f"{whole // 60}:{whole % 60:02}"
+    return say(language, phrase("run.hours", h=whole // 3600, m=whole % 3600 // 60))
+
+
+def about(seconds: float, language: Language) -> str:
+    """Return an estimate in words, at most two digits of it."""
+    if seconds < 60:
+        return say(language, phrase("run.under-a-minute"))
+    minutes = round(seconds / 60)
+    if minutes < 100:
+        return say(language, phrase("run.minutes", m=minutes))
+    return say(language, phrase("run.hours", h=minutes // 60, m=round(minutes % 60, -1)))
+
+
+def contents(profile: Profile, language: Language) -> str:
+    """Return what a run installs, in a few names: `driver 580 open, CUDA 12.8, PyTorch 2.13.0`."""
+    names: list[str] = []
+    driver, toolkit = profile.driver, profile.toolkit
+    if driver.branch and driver.source != "keep":
+        flavor = say(language, phrase(f"run.flavor.{driver.flavor}")) if driver.flavor else ""
+        names.append(say(language, phrase("run.driver", branch=driver.branch, flavor=flavor)).strip())
+    for label, version in (("CUDA", toolkit.cuda), ("cuDNN", toolkit.cudnn), ("NCCL", toolkit.nccl)):
+        if version and version != "none":
+            names.append(f"{label} {version}")
+    for package, version in profile.frameworks.items():
+        if package in _FRAMEWORKS and version != "none":
+            names.append(f"{_FRAMEWORKS[package]} {version}")
+    return say(language, phrase("run.comma")).join(names)
+
+
+_FRAMEWORKS = {"torch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX"}
+
+
+def installing(plan: Plan, language: Language) -> str:
+    """Return the title of a run: what it installs, or how many steps it has."""
+    what = contents(plan.profile, language) or say(language, phrase("run.steps", n=len(plan.actions)))
+    return say(language, phrase("run.rehearsing" if plan.target.rehearsal else "run.installing", what=what))
+
+
+def title(action: AnyAction, language: Language) -> str:
+    """Return what an action is called."""
+    return say(language, action.title)
+
+
+def cause(action: AnyAction, one: ActionState, language: Language) -> str:
+    """Return why an action failed, in one sentence."""
+    if one.error:
+        return say(language, one.error)
+    key = "run.failed-exit" if one.exit is not None else "run.failed-plain"
+    return say(language, phrase(key, title=title(action, language), exit=one.exit if one.exit is not None else 0))
+
+
+def background(one: ActionState, language: Language) -> str:
+    """Return what to do about it, when the error says so; "" when it does not."""
+    if isinstance(one.error, str) or one.error is None or not one.error.key.endswith(".sentence"):
+        return ""
+    remedy: Words = phrase(one.error.key.removesuffix("sentence") + "remedy", **one.error.params)
+    words = say(language, remedy)
+    return "" if words.endswith(".remedy") else words
+
+
+_TELLING = re.compile(r"(?i)(\b(?:error|fatal|cannot|unable|denied|refused|conflict|no space|not found|unmet)\b|^E: |^dpkg: |^Traceback|^\S*Error: )")
+
+
+def deciding(lines: Iterable[str], most: int = 3) -> tuple[str, ...]:
+    """Return the lines that say why, the last ones that sound like it; else the last line that says anything."""
+    said = [line.strip() for line in lines if line.strip()]
+    telling = [line for line in said if _TELLING.search(line)]
+    return tuple(telling[-most:] or said[-1:])

@@ -1,0 +1,82 @@
+"""The list of a run's actions: a mark and its word, the number, the name, the time and a note."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from steps.model.action import AnyAction, Reboot
+from steps.model.base import phrase
+from steps.model.plan import Plan
+from steps.model.run import ActionState, ActionStatus, RunState
+from steps.text import Language, say
+from tui.cells import Line, Span, cut, pad, width
+from tui.theme import MARKS
+from tui.watching import about, clock, focus, of, taken
+
+WINDOW = 9
+"""Rows of the list; it moves so that the action that runs stays in view."""
+_WORD, _NAME, _TIME, _GAP = 9, 33, 5, 3
+_INK: Mapping[ActionStatus, str] = {
+    "waiting": "info", "running": "running", "asks": "catch", "done": "good", "already": "good", "failed": "bad", "skipped": "info",
+    "undone": "good", "kept": "info",
+}  # fmt: skip
+_LOUD = frozenset({"running", "asks", "failed"})
+
+
+def action_rows(plan: Plan, state: RunState, now: float, language: Language, columns: int, most: int = WINDOW) -> list[Line]:
+    """Return at most `most` rows, those around the action that matters now."""
+    total = len(plan.actions)
+    count = min(total, most)
+    first = max(0, min(focus(plan, state) - 2, total - count))
+    return [_row(first + at, plan.actions[first + at], state, now, language, columns) for at in range(count)]
+
+
+def _row(index: int, action: AnyAction, state: RunState, now: float, language: Language, columns: int) -> Line:
+    """Return one row."""
+    one = of(state, action.id)
+    needs_reboot = state.status == "reboot" and isinstance(action, Reboot)
+    ink = "catch" if needs_reboot else _INK[one.status]
+    word = say(language, phrase("run.word.reboot" if needs_reboot else f"run.word.{one.status}"))
+    loud = one.status in _LOUD or needs_reboot
+    text = "strong" if loud else "text"
+    name = say(language, action.title)
+    seconds = taken(one, now)
+    time = clock(seconds, language) if seconds is not None and one.status not in ("waiting", "already", "kept") else ""
+    note = _note(action, one, language)
+    # In wide windows the name gets what is left; without a time and a note it may run on over their columns.
+    name_cells = _NAME + max(0, min(columns - 80, 30))
+    if not time and not note:
+        return (Span(" "), Span(MARKS[ink], ink), Span(f" {pad(word, _WORD)}{index + 1:2} ", text), Span(cut(name, columns - 16), text))
+    return (
+        Span(" "),
+        Span(MARKS[ink], ink),
+        Span(f" {pad(word, _WORD)}{index + 1:2} ", text),
+        Span(pad(name, name_cells - 1 + _GAP - 2), text),
+        Span(" " * (_TIME - width(time)) + time if width(time) <= _TIME else time, text),
+        Span(" " * _GAP + note, "mute"),
+    )
+
+
+def _note(action: AnyAction, one: ActionState, language: Language) -> str:
+    """Return the last column: what is normal, or what came of it."""
+    if one.status == "failed" and one.exit is not None:
+        return say(language, phrase("run.note.exit", exit=one.exit))
+    if one.status == "asks":
+        return say(language, phrase("run.note.no-limit"))
+    if one.status in ("already", "skipped", "kept"):
+        return say(language, phrase(f"run.note.{one.status}"))
+    if one.status == "running":
+        if action.quiet_seconds is not None or (action.seconds or 0) >= 60:
+            return say(language, phrase("run.note.usual", time=about(max(action.seconds or 0.0, action.quiet_seconds or 0.0), language)))
+        return say(language, phrase("run.note.as-you")) if action.by == "user" else ""
+    return ""
+
+
+def rule(label: str, right: str, columns: int, ink: str = "strong") -> Line:
+    """Return the line between the list and what is below it."""
+    right = cut(right, columns - 20)
+    label = cut(label, columns - width(right) - 12)
+    if not right:
+        return (Span("── ", "rule"), Span(label, ink), Span(" " + "─" * max(1, columns - width(label) - 5), "rule"))
+    dashes = max(1, columns - width(label) - width(right) - 9)
+    return (Span("── ", "rule"), Span(label, ink), Span(f" {'─' * dashes} ", "rule"), Span(right, "mute"), Span(" ──", "rule"))
