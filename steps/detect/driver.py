@@ -23,7 +23,9 @@ def driver(host: Probes, cards: tuple[Accelerator, ...], smi: Smi, packages: Pac
     vendors = {card.vendor for card in cards if not card.integrated}
     if "nvidia" not in vendors and "amd" in vendors:
         return _amd(host, cards, packages)
-    found = tuple(package for package in packages.matching(_PACKAGES))
+    found = packages.matching(_PACKAGES)
+    if not vendors and not wsl and smi.installed is not True and not any(_DRIVER_PACKAGE.fullmatch(package.name) for package in found):
+        return Driver(state="absent", packages=found)
     loaded = _loaded(host)
     library = _library(host, smi, packages)
     flavor = None if wsl else _flavor(host, packages, loaded=loaded is not None)
@@ -83,7 +85,7 @@ def _flavor(host: Probes, packages: Packages, *, loaded: bool) -> Flavor | None:
 def _source(host: Probes, packages: Packages) -> Origin | None:
     """Return where the driver came from; a `.run` installer beside packages is a mixture."""
     packaged = bool(packages.matching(_DRIVER_PACKAGE.pattern))
-    installer = bool(host.exists("/usr/bin/nvidia-uninstall")) or host.read("/var/log/nvidia-installer.log") is not None
+    installer = bool(host.exists("/usr/bin/nvidia-uninstall")) or bool(host.exists("/var/log/nvidia-installer.log"))
     if packaged:
         return "mixed" if installer else "apt" if packages.manager == "apt" else "dnf"
     return "runfile" if installer else None
@@ -96,6 +98,8 @@ def _state(
     if smi.trouble == "mismatch":
         return "mismatch"
     if loaded is not None and smi.trouble in ("failing", "no-devices"):
+        return "failing"
+    if loaded is not None and smi.hangs:
         return "failing"
     if smi.gpus or smi.driver_version:
         return "working"
@@ -118,11 +122,18 @@ def _state_of_loaded(nvidia: list[Accelerator], loaded: str, library: str | None
 _BLOCKED = re.compile(r"Key was rejected by service|Required key not available|Lockdown: modprobe: unsigned module loading|Loading of unsigned module is rejected")
 
 
+_LOCKED = re.compile(r"Lockdown: .*: unsigned module loading is restricted")
+
+
 def _blocked(host: Probes) -> bool:
     """Return whether the kernel refused an unsigned module."""
     if _BLOCKED.search(host.run(("modprobe", "nvidia")).text if ("modprobe", "nvidia") in host.host.recorded() else ""):
         return True
-    return any("nvidia" in line for line in host.run(("dmesg",)).stdout.splitlines() if _BLOCKED.search(line))
+    log = host.run(("dmesg",)).stdout
+    if any("nvidia" in line for line in log.splitlines() if _BLOCKED.search(line)):
+        return True
+    # udev's attempts are logged without the module's name: with the module on disk and a locked kernel there is no other.
+    return host.run(MODINFO).status == 0 and _LOCKED.search(log) is not None and "Secure boot enabled" in log
 
 
 def _state_of_unloaded(host: Probes, nvidia: list[Accelerator], smi: Smi, packages: Packages) -> DriverState:
@@ -149,7 +160,7 @@ def _amd(host: Probes, cards: tuple[Accelerator, ...], packages: Packages) -> Dr
     return Driver(
         state=state,
         kernel_version=host.line("/sys/module/amdgpu/version"),
-        library_version=host.line("/opt/rocm/.info/version"),
+        library_version=(host.line("/opt/rocm/.info/version") or "").partition("-")[0] or None,
         flavor="open" if loaded else None,
         source=packages.manager if any(package.name.startswith("amdgpu") for package in found) else None,
         packages=found,

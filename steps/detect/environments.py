@@ -47,7 +47,7 @@ def _venv(host: Probes, path: str, config: str) -> Environment:
 
 
 def _conda(host: Probes, path: str) -> Environment:
-    python = next((found[1] for name in host.listdir(f"{path}/conda-meta") or () if (found := re.match(r"python-(\d+\.\d+\.\d+)-", name))), None)
+    python = next((found[1] for name in host.glob(f"{path}/conda-meta/python-3*.json") if (found := re.search(r"/python-(\d+\.\d+\.\d+)-", name))), None)
     return Environment(manager="conda", name=PurePosixPath(path).name, path=path, python=python, frameworks=_frameworks(host, path))
 
 
@@ -55,8 +55,9 @@ def _frameworks(host: Probes, path: str) -> dict[str, str]:
     """Return the frameworks by the names of their metadata folders."""
     found: dict[str, str] = {}
     for folder in host.glob(f"{path}/lib/python3*/site-packages"):
-        for name in host.listdir(folder) or ():
-            match = re.fullmatch(r"([A-Za-z0-9_.]+)-([^-]+)\.dist-info", name)
-            if match and match[1].lower() in _FRAMEWORKS:
-                found[match[1].lower()] = match[2]
+        for framework in _FRAMEWORKS:
+            for at in host.glob(f"{folder}/{framework}-*.dist-info"):
+                match = re.fullmatch(rf"{framework}-([^-]+)\.dist-info", PurePosixPath(at).name)
+                if match:
+                    found[framework] = match[1]
     return found

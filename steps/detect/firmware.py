@@ -90,19 +90,31 @@ def _above_4g(host: Probes, accelerators: tuple[Accelerator, ...]) -> bool | Non
             numbers = [int(start, 16) for start in starts]
         except ValueError:
             continue
-        if any(numbers):
-            return any(number >= 1 << 32 for number in numbers)
-    return None
+        if any(number >= 1 << 32 for number in numbers):
+            return True
+    if not any(card.address and not card.integrated for card in accelerators):
+        return None
+    # Small windows may lie low though the setting is on: what the firmware gave the bridges tells.
+    ends = re.findall(r"root bus resource \[mem 0x[0-9a-f]{1,16}-0x([0-9a-f]{1,16})", host.run(("dmesg",)).stdout)
+    return any(int(end, 16) >= 1 << 32 for end in ends) if ends else None
 
 
 def _resizable_bar(accelerators: tuple[Accelerator, ...]) -> bool | None:
     """Return whether a window covers its card's memory, where both sizes are known."""
-    known = [
-        card.bar1_bytes >= card.memory_bytes * 0.9
-        for card in accelerators
-        if not card.integrated and card.bar1_bytes is not None and card.memory_bytes is not None
-    ]
+    known = [covers for card in accelerators if (covers := _covers(card)) is not None]
     return all(known) if known else None
+
+
+_SMALL_WINDOW = 256 << 20
+
+
+def _covers(card: Accelerator) -> bool | None:
+    """Return whether one card's window covers its memory; 256 MiB never does, whatever the card."""
+    if card.integrated or card.bar1_bytes is None:
+        return None
+    if card.bar1_bytes <= _SMALL_WINDOW:
+        return False
+    return None if card.memory_bytes is None else card.bar1_bytes >= card.memory_bytes * 0.9
 
 
 def _sriov(host: Probes) -> FirmwareSriov | None:

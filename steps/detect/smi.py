@@ -9,10 +9,13 @@ from typing import Literal
 
 from steps.detect.probes import Probes
 from steps.host.base import Result
+from steps.host.local import NO_ANSWER
 from steps.model.base import Record
 from steps.model.machine import PcieLink
 
 Trouble = Literal["mismatch", "no-driver", "no-devices", "failing"]
+TIMED_OUT = 124
+"""The status by which `timeout` says that it stopped a program."""
 WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"
 
 
@@ -34,6 +37,8 @@ class Smi(Record):
 
     installed: bool | None = None
     trouble: Trouble | None = None
+    hangs: bool = False
+    """Whether it was stopped because it did not end."""
     said: str | None = None
     """The line that told of the trouble."""
     driver_version: str | None = None
@@ -69,6 +74,8 @@ def parse(argv: tuple[str, ...], result: Result) -> Smi:
     if result.status == 127:
         return Smi(installed=False)
     text = result.text
+    if NO_ANSWER in result.stderr or (result.status == TIMED_OUT and not text.strip()):
+        return Smi(installed=True, hangs=True)
     if result.status is None and not text:
         return Smi()
     trouble, said = _trouble(text, result.status)
@@ -243,6 +250,7 @@ def _merged(first: Smi, then: Smi) -> Smi:
         installed=first.installed if first.installed is not None else then.installed,
         trouble=first.trouble or then.trouble,
         said=first.said or then.said,
+        hangs=first.hangs or then.hangs,
         driver_version=first.driver_version or then.driver_version,
         library_version=first.library_version or then.library_version,
         cuda_version=first.cuda_version or then.cuda_version,

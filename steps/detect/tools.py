@@ -26,15 +26,18 @@ _FOLDERS = ("/usr/local/bin", "/usr/bin", "/usr/local/sbin", "/usr/sbin", "/bin"
 
 def tools(host: Probes, packages: Packages) -> dict[str, str | None]:
     """Return the version of each tool that is known to be there; a program that does not start has no version."""
-    host.ahead(*_ASKED.values(), timeout=5)
-    found: dict[str, str | None] = {}
-    for name, argv in _ASKED.items():
+    found: dict[str, str | None] = {name: _packaged(packages, pattern) for name, pattern in _BY_PACKAGE.items()}
+    asked = {name: argv for name, argv in _ASKED.items() if found.get(name) is None}
+    host.ahead(*asked.values(), timeout=5)
+    for name, argv in asked.items():
         result = host.run(argv, timeout=5)
         version = re.search(r"\d+(?:\.\d+)+", result.stdout)
         found[name] = version[0] if version and result.status == 0 else None
-    for name, pattern in _BY_PACKAGE.items():
-        if found.get(name) is None:
-            package = next(iter(packages.matching(pattern)), None)
-            told = re.search(r"(?:\d+:)?(\d+(?:\.\d+)*)", package.version or "") if package else None
-            found[name] = told[1] if told else None
-    return found
+    return dict(sorted(found.items()))
+
+
+def _packaged(packages: Packages, pattern: str) -> str | None:
+    """Return the upstream version of the first package that matches, without asking the program."""
+    package = next(iter(packages.matching(pattern)), None)
+    told = re.match(r"(?:\d+:)?(\d+(?:\.\d+)*)", package.version or "") if package else None
+    return told[1] if told else None

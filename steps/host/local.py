@@ -17,6 +17,10 @@ MOST_OUTPUT = 16 << 20
 """A probe that prints more is stopped: its output is no fact but a flood."""
 
 
+NO_ANSWER = "bringup: the probe did not end in time"
+"""Stands at the end of what a probe printed that was stopped, so that a recording tells it from one that was never run."""
+
+
 class LocalHost(FileTree):
     """The machine this program runs on; see `WritableHost` for what each method returns."""
 
@@ -69,7 +73,9 @@ def run_bounded(argv: tuple[str, ...], timeout: float) -> Result:
         for stream in (child.stdout, child.stderr):
             if stream is not None:
                 stream.close()
-    return Result(stdout=decoded(out), stderr=decoded(err), status=child.returncode if whole else None)
+    if not whole:
+        return Result(stdout=decoded(out), stderr=f"{decoded(err)}{NO_ANSWER}\n", status=None)
+    return Result(stdout=decoded(out), stderr=decoded(err), status=child.returncode)
 
 
 def _drain(child: subprocess.Popen[bytes], deadline: float) -> tuple[bool, bytes, bytes]:

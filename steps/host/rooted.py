@@ -78,6 +78,9 @@ class RootedHost(FileTree):
         """Return what the probe prints: of the hardware, or inside the root by `chroot`."""
         if argv[0] in _DRIVER_PROBES:
             return Result()
+        if argv == ("uname", "-a"):
+            arch = self.hardware.run(argv, timeout=timeout).stdout.split()[-2:-1]
+            return Result(stdout=f"Linux {self.name} {self.kernel() or 'unknown'} {' '.join(arch)} GNU/Linux\n", status=0)
         if argv[0] in _HARDWARE_PROBES:
             return self.hardware.run(argv, timeout=timeout)
         # chroot answers 127 by itself when the program is not in the root; without privilege it cannot look: not known.

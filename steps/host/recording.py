@@ -1,0 +1,162 @@
+"""A host that writes down what it was asked and what it answered, as a capture."""
+
+from __future__ import annotations
+
+import base64
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from steps.host.base import Host, Result
+from steps.host.files import parts_of
+from steps.host.redact import Redaction
+
+_KEPT_PACKAGES = re.compile(
+    r"nvidia|cuda|cudnn|nccl|^libc6$|^glibc$|dkms|mokutil|docker|moby|datacenter-gpu|rocm|amdgpu|hip-|habana|^linux-(image|headers|modules)|^gcc|nouveau"
+)
+_KEPT_FIELDS = ("Package: ", "Status: ", "Architecture: ", "Version: ")
+
+
+class RecordingHost:
+    """Passes every question on to another host; `capture` gives the file. See `Host` for the questions."""
+
+    def __init__(self, inner: Host) -> None:
+        self.inner = inner
+        self.name = inner.name
+        self.root = inner.root
+        self.rehearsal = inner.rehearsal
+        self.recorded = inner.recorded
+        self.command = inner.command
+        self.free_bytes = inner.free_bytes
+        self._files: dict[str, bytes] = {}
+        self._links: dict[str, str] = {}
+        self._dirs: set[str] = set()
+        self._met: set[str] = set()
+        self._plain: set[str] = set()
+        self._commands: dict[tuple[str, ...], Result] = {}
+
+    def read_bytes(self, path: str) -> bytes | None:
+        """Pass on and keep the bytes."""
+        data = self.inner.read_bytes(path)
+        if data is not None:
+            self._files[self._traced(path)] = data
+        return data
+
+    def read(self, path: str) -> str | None:
+        """Pass on and keep the bytes."""
+        data = self.read_bytes(path)
+        return None if data is None else data.decode("utf-8", errors="replace")
+
+    def exists(self, path: str) -> bool | None:
+        """Pass on and keep that it is there; that it is not needs no word."""
+        found = self.inner.exists(path)
+        if found:
+            self._meet(path)
+        return found
+
+    def listdir(self, path: str) -> tuple[str, ...] | None:
+        """Pass on and keep the folder with all it names."""
+        names = self.inner.listdir(path)
+        if names is not None:
+            self._dirs.add(self._traced(path))
+            for name in names:
+                self._meet(f"{path}/{name}")
+        return names
+
+    def readlink(self, path: str) -> str | None:
+        """Pass on and keep the link."""
+        target = self.inner.readlink(path)
+        if target is not None:
+            self._traced(path)
+        return target
+
+    def glob(self, pattern: str) -> tuple[str, ...]:
+        """Pass on and keep what matched."""
+        found = self.inner.glob(pattern)
+        for path in found:
+            self._meet(path)
+        return found
+
+    def run(self, argv: tuple[str, ...], *, timeout: float = 10.0) -> Result:
+        """Pass on and keep the answer."""
+        result = self.inner.run(argv, timeout=timeout)
+        self._commands[argv] = result
+        return result
+
+    def _meet(self, path: str) -> None:
+        """Keep that a path is there: as a link, as a folder, or as a file of which only that is known."""
+        real = self._traced(path)
+        if real in self._met:
+            return
+        self._met.add(real)
+        if self.inner.exists(real) and self.inner.listdir(real) is not None:
+            self._dirs.add(real)
+
+    def _traced(self, path: str) -> str:
+        """Return where a path really is, and keep every link on the way: a capture knows files by their real places only."""
+        done: list[str] = []
+        todo = parts_of(path)[::-1]
+        for _ in range(400):
+            if not todo:
+                break
+            part = todo.pop()
+            if part == "..":
+                del done[-1:]
+                continue
+            here = "/" + "/".join([*done, part])
+            target = None if here in self._plain else self.inner.readlink(here)
+            if target is None:
+                self._plain.add(here)
+                done.append(part)
+                continue
+            self._links[here] = target
+            if target.startswith("/"):
+                done.clear()
+            todo.extend(parts_of(target)[::-1])
+        return "/" + "/".join(done)
+
+    def capture(self, about: Mapping[str, Any]) -> bytes:
+        """Return what was recorded as a capture, redacted."""
+        redaction = Redaction(self.inner, [result.text for result in self._commands.values()])
+        files: dict[str, Any] = {path: _content(path, data, redaction) for path, data in sorted(self._files.items())}
+        files.update({path: "" for path in sorted(self._met) if path not in files and path not in self._dirs and self.inner.readlink(path) is None})
+        document = {
+            "schema": "bringup/capture",
+            "version": 1,
+            "about": {"name": "capture", **about},
+            "files": {redaction.path(path): content for path, content in files.items()},
+            "links": {redaction.path(path): redaction.path(target) for path, target in sorted(self._links.items())},
+            "dirs": sorted(redaction.path(path) for path in self._dirs),
+            "commands": {
+                redaction.path(shlex.join(argv)): {
+                    "stdout": redaction.text(result.stdout),
+                    "stderr": redaction.text(result.stderr),
+                    "status": result.status,
+                }
+                for argv, result in sorted(self._commands.items())
+            },
+            "logs": {},
+        }
+        return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+
+
+def _content(path: str, data: bytes, redaction: Redaction) -> str | dict[str, str]:
+    """Return a file's text, redacted; what is no text goes in as base64."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode("ascii")}
+    return redaction.text(_trimmed(text) if path.endswith("/dpkg/status") else text)
+
+
+def _trimmed(status: str) -> str:
+    """Return dpkg's database with the packages and fields that say something here; the rest is megabytes about a person's machine."""
+    kept: list[str] = []
+    for stanza in status.split("\n\n"):
+        name = stanza.removeprefix("Package: ").partition("\n")[0]
+        if _KEPT_PACKAGES.search(name):
+            kept.append("\n".join(line for line in stanza.splitlines() if line.startswith(_KEPT_FIELDS)))
+    return "\n\n".join(kept) + "\n"
