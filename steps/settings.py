@@ -10,8 +10,8 @@ import msgspec
 
 from steps.errors import InputError
 from steps.host.base import Host
+from steps.language import config_files
 from steps.model.base import Record
-from steps.text import Language
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -31,8 +31,7 @@ class Config(Record):
 def config(host: Host, environ: Mapping[str, str]) -> Config:
     """Return both files laid over each other; raises `InputError` (`config-wrong`) for one that cannot be read as it should."""
     merged: dict[str, object] = {}
-    home = environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '/root')}/.config"
-    for path in ("/etc/bringup/config.toml", f"{home}/bringup/config.toml"):
+    for path in config_files(environ):
         text = host.read(path)
         if text is None:
             continue
@@ -45,12 +44,3 @@ def config(host: Host, environ: Mapping[str, str]) -> Config:
 
 class _Partial(Config, omit_defaults=True):
     """A config whose absent keys stay absent."""
-
-
-def language(asked: str | None, environ: Mapping[str, str], preferred: Config) -> Language:
-    """Return the language: asked for › BRINGUP_LANG › config › the locale (`zh*`) › English."""
-    for wish in (asked, environ.get("BRINGUP_LANG"), preferred.lang):
-        if wish in ("en", "zh_CN"):
-            return "zh_CN" if wish == "zh_CN" else "en"
-    locale = next((environ[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environ.get(name)), "")
-    return "zh_CN" if locale.startswith("zh") else "en"

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, Literal
 
 from steps import resources
+from steps.language import Language as Language
 from steps.model.base import Param, Phrase, Words
 from steps.model.finding import Finding
 
@@ -15,8 +16,6 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
-
-Language = Literal["en", "zh_CN"]
 
 
 @cache

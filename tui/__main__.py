@@ -65,10 +65,15 @@ def _language(asked: Mapping[str, Any], environ: Mapping[str, str]) -> str:
     """Return the language of this call; JSON is English unless a language was asked for."""
     if asked.get("json") and not asked.get("lang"):
         return "en"
-    from steps import settings
-    from steps.host.local import LocalHost
+    from steps.language import config_files, spoken
 
-    return settings.language(asked.get("lang"), environ, settings.config(LocalHost(), environ))
+    preferred = None
+    if any(os.path.exists(path) for path in config_files(environ)):
+        from steps import settings
+        from steps.host.local import LocalHost
+
+        preferred = settings.config(LocalHost(), environ).lang
+    return spoken(asked.get("lang"), environ, preferred)
 
 
 def run(asked: Mapping[str, Any], environ: Mapping[str, str], language: str) -> int:
