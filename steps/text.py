@@ -74,4 +74,4 @@ def say_finding(language: Language, finding: Finding, part: FindingPart) -> str:
 def say_error(language: Language, code: str, params: Mapping[str, Param]) -> str:
     """Return the sentence of an error and, after it, its remedy."""
     parts = (say(language, Phrase(key=f"error.{code}.{part}", params=params)) for part in ("sentence", "remedy") if lookup("en", f"error.{code}.{part}"))
-    return " ".join(parts) or code
+    return ("" if language == "zh_CN" else " ").join(parts) or code
