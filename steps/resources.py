@@ -25,11 +25,17 @@ def names(*parts: str) -> tuple[str, ...]:
     return tuple(sorted(entry.name for entry in folder.iterdir())) if folder.is_dir() else ()
 
 
+# The one-file program unpacks itself into a folder that is a program of its own; a checkout and site-packages are not.
+_TREE = _HERE.parent if (_HERE.parent / "__main__.py").is_file() else None
+# What we start may run as root: its bytecode must not end up among the caller's files. It was compiled at install time.
+_ISOLATED = (sys.executable, "-I", "-B")
+
+
 def self_command() -> tuple[str, ...]:
     """Return the argv that starts `bringup` again, isolated from the caller's PYTHONPATH and folder."""
-    return (sys.executable, "-I", "-m", "tui")
+    return (*_ISOLATED, str(_TREE)) if _TREE else (*_ISOLATED, "-m", "tui")
 
 
 def runner_command() -> tuple[str, ...]:
     """Return the argv that starts the runner; its arguments follow."""
-    return (sys.executable, "-I", "-m", "steps.engine.runner")
+    return (*_ISOLATED, str(_TREE), "--runner") if _TREE else (*_ISOLATED, "-m", "steps.engine.runner")
