@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from steps.catalog.load import rows
@@ -90,10 +91,13 @@ class Tool(Record):
     requirement: str | None = None
     """What `uv tool install` is given."""
     unit: str | None = None
-    packages: dict[str, tuple[str, ...]] = {}
+    packages: Mapping[str, tuple[str, ...]] = {}
     """Package names by distribution id; a distribution that is not named has no package that we know of."""
-    needs: Literal["nvidia", "none"] = "none"
-    command: str | None = None
+    repository: bool = False
+    """Whether the packages lie in NVIDIA's network repository."""
+    gpus: tuple[str, ...] = ()
+    """The vendors it is for; empty: it is of use without a GPU."""
+    command: str
     """What a person types to use it, or to install it where we cannot."""
     source: str
 

@@ -106,7 +106,7 @@ def environment(
     `indexes` are looked at before the person's own index (the one that has a variant's wheels).
     """
     where = place(profile, target)
-    fetch = _fetching(profile, target.installer, indexes)
+    fetch = fetching(profile, target.installer, indexes)
     by: Literal["root", "user"] = "user"
     actions: list[AnyAction] = []
     uv = target.installer.uv
@@ -176,7 +176,7 @@ def _short(requirements: tuple[str, ...]) -> str:
 # --- commands -------------------------------------------------------------------------------------
 
 
-class _Fetching(Record):
+class Fetching(Record):
     """Where packages come from, in the spelling that uv and pip share, and how they are reached."""
 
     options: tuple[str, ...]
@@ -193,7 +193,7 @@ class _Fetching(Record):
         return env
 
 
-def _fetching(profile: Profile, installer: Installer, indexes: tuple[str, ...]) -> _Fetching:
+def fetching(profile: Profile, installer: Installer, indexes: tuple[str, ...]) -> Fetching:
     """Return where packages come from: the profile's word first, else the person's configuration, variant indexes before both."""
     options: list[str] = []
     index = profile.network.pypi or installer.index_url
@@ -204,7 +204,7 @@ def _fetching(profile: Profile, installer: Installer, indexes: tuple[str, ...]) 
     links = (profile.network.find_links,) if profile.network.find_links else installer.find_links
     for link in links:
         options += ["--find-links", link]
-    return _Fetching(
+    return Fetching(
         options=tuple(options), proxy=profile.network.proxy or installer.proxy, certificates=profile.network.ca_file or installer.certificates
     )
 
@@ -216,7 +216,7 @@ def _tools(installer: Installer) -> str:
     return "/opt/bringup/uv"
 
 
-def _bootstrap(tools: str, installer: Installer, fetch: _Fetching) -> tuple[AnyAction, ...]:
+def _bootstrap(tools: str, installer: Installer, fetch: Fetching) -> tuple[AnyAction, ...]:
     """Return what puts uv into a small environment of ours; the interpreter is the newest installed one."""
     newest = max(installer.pythons, key=_by_version, default=None)
     if newest is None:
@@ -261,12 +261,12 @@ def _made_by_venv(where: Place) -> tuple[str, ...]:
     return (where.interpreter.path or "python3", "-I", "-m", "venv", where.path)
 
 
-def _installed_by_uv(where: Place, uv: str, fetch: _Fetching) -> tuple[str, ...]:
+def _installed_by_uv(where: Place, uv: str, fetch: Fetching) -> tuple[str, ...]:
     # pip looks at all indexes alike, and people set theirs up for pip; uv by itself stops at the first that knows a name.
     return (uv, "pip", "install", "--python", where.python, "--index-strategy", "unsafe-best-match", *fetch.options)
 
 
-def _installed_by_pip(where: Place, fetch: _Fetching) -> tuple[str, ...]:
+def _installed_by_pip(where: Place, fetch: Fetching) -> tuple[str, ...]:
     return (where.python, "-I", "-m", "pip", "install", "--no-input", "--progress-bar", "off", *fetch.options)
 
 

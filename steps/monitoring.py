@@ -1,0 +1,166 @@
+"""The monitoring step: tools that watch the GPUs, and tools that bring them into containers."""
+
+from __future__ import annotations
+
+from steps.catalog import guide, stack
+from steps.managers import apt_repository, tool
+from steps.model.action import AnyAction, ManagerName, Packages, PackagesAre, Service
+from steps.model.base import Words, phrase
+from steps.model.choice import Choice, Mark, Note, Option
+from steps.model.finding import Finding, Severity, StepKey
+from steps.model.machine import Machine, judged
+from steps.model.plan import Target
+from steps.model.profile import Profile
+
+KEY: StepKey = "monitoring"
+_RECOMMENDED = ("nvitop",)
+_IMPOSSIBLE = ("monitoring-needs-gpu", "monitoring-no-systemd")
+_HERE: dict[str, ManagerName] = {"apt": "apt", "dnf": "dnf"}
+"""The package managers whose installs can be tried out before they are run."""
+
+
+def applies(machine: Machine) -> bool:
+    """Every machine can be watched."""
+    return True
+
+
+def intro(machine: Machine, answers: Profile) -> Words:
+    """Return what watching is good for."""
+    return phrase("monitoring.intro")
+
+
+def choices(machine: Machine, answers: Profile) -> tuple[Choice, ...]:
+    """Return the monitors and the container tools, each to be ticked."""
+    return (_group(machine, answers, "monitoring"), _group(machine, answers, "containers"))
+
+
+def check(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
+    """Return what was asked for and cannot be had here."""
+    asked = (one for one in guide.tools() if _wanted(answers, one))
+    return (
+        *(finding for one in asked if (finding := _hindrance(machine, one)) is not None),
+        *(gap for gap in machine.gaps if gap.step == KEY),
+    )
+
+
+def actions(machine: Machine, answers: Profile, target: Target) -> tuple[AnyAction, ...]:
+    """Return what installs the tools that were asked for and can be had."""
+    found: list[AnyAction] = []
+    for one in guide.tools():
+        if _wanted(answers, one) and _hindrance(machine, one) is None:
+            found += _install(machine, answers, target, one)
+    return tuple(found)
+
+
+def _wanted(answers: Profile, one: guide.Tool) -> bool:
+    """Whether a tool was asked for."""
+    table, _, name = one.key.partition(".")
+    return getattr(getattr(answers, table), name) is True
+
+
+def _group(machine: Machine, answers: Profile, table: str) -> Choice:
+    """Return the rows of one table of the profile."""
+    mine = [one for one in guide.tools() if one.key.startswith(f"{table}.")]
+    return Choice(
+        key=table,
+        kind="many",
+        title=phrase("monitoring.group.containers") if table == "containers" else None,
+        options=tuple(_option(machine, answers, one) for one in mine),
+        taken=tuple(one.id for one in mine if _wanted(answers, one)),
+    )
+
+
+def _option(machine: Machine, answers: Profile, one: guide.Tool) -> Option:
+    """Return the row of one tool: installed, installable, or not here and why."""
+    hindrance = _hindrance(machine, one)
+    there = machine.tools.get(one.key.partition(".")[2])
+    mark: Mark = "good"
+    tag: Words = phrase("monitoring.tag.works")
+    if hindrance is not None:
+        mark = "bad" if hindrance.code in _IMPOSSIBLE else "unknown"
+        tag = phrase(f"monitoring.finding.{hindrance.code}.tag")
+    elif there:
+        tag = phrase("monitoring.tag.installed")
+    leads: tuple[Note, ...] = () if hindrance and mark == "bad" else (Note(label="leads-to", text=f"$ {one.command}", command=True),)
+    return Option(
+        value=one.id,
+        label=one.label,
+        mark=mark,
+        tag=tag,
+        sentences=(phrase(f"monitoring.explain.{one.id}"),),
+        findings=(hindrance,) if hindrance else (),
+        notes=(*((Note(label="measured", text=there),) if there else ()), *leads, Note(label="source", text=one.source)),
+        patch={one.key: None if _wanted(answers, one) else True},
+        recommended=one.id in _RECOMMENDED and hindrance is None and bool(judged(machine)),
+    )
+
+
+def _hindrance(machine: Machine, one: guide.Tool) -> Finding | None:
+    """Return why a tool cannot be installed on this machine; `None` when it can."""
+    vendors = {card.vendor for card in judged(machine)}
+    if one.gpus and not vendors & set(one.gpus):
+        return _said("monitoring-needs-gpu", one)
+    if one.how == "by-hand":
+        return _said("monitoring-by-hand", one)
+    contained = machine.os.container not in (None, "none") or machine.os.wsl is True
+    if one.how == "service" and (contained or machine.os.init not in (None, "systemd")):
+        return _said("monitoring-no-systemd", one)
+    if one.how == "packages" and (_manager(machine) is None or machine.os.id not in one.packages):
+        return _said("monitoring-no-package", one)
+    if one.repository and stack.repository_of(machine.os.id, machine.os.version) is None:
+        return _said("monitoring-no-package", one)
+    return None
+
+
+def _said(code: str, one: guide.Tool) -> Finding:
+    """Return a finding about one tool; asked for in vain it is left out of the plan, and nothing else depends on it."""
+    severity: Severity = "warning" if code in _IMPOSSIBLE else "info"
+    params = {"tool": one.label, "command": one.command}
+    return Finding(code=code, severity=severity, step=KEY, subject=one.label, params=params, source=one.source, fix={one.key: None})
+
+
+def _manager(machine: Machine) -> ManagerName | None:
+    """Return the package manager of the distribution; `None` for one that we do not run."""
+    row = stack.distribution_of(machine.os.id, machine.os.version)
+    return _HERE.get(row.manager) if row else None
+
+
+def _install(machine: Machine, answers: Profile, target: Target, one: guide.Tool) -> tuple[AnyAction, ...]:
+    """Return the actions that install one tool."""
+    id, title, why = f"monitoring.{one.id}", phrase("monitoring.action.install", tool=one.label), phrase(f"monitoring.explain.{one.id}")
+    if one.how == "python-tool" and one.requirement:
+        return tool.install(id, title, one.id, one.requirement, profile=answers, target=target, why=why)
+    if one.how == "service" and one.unit:
+        started = phrase("monitoring.action.service", unit=one.unit)
+        # In the lane of the packages, so that it waits for the driver that brings the unit.
+        return (Service(id=id, title=started, why=why, lane="packages", unit=one.unit, seconds=1.0, optional=True),)
+    return (*_repository(machine, answers, one), _packages(machine, one, title, why))
+
+
+def _repository(machine: Machine, answers: Profile, one: guide.Tool) -> tuple[AnyAction, ...]:
+    """Return what adds NVIDIA's repository, unless the driver or toolkit step does so already."""
+    row = stack.repository_of(machine.os.id, machine.os.version)
+    kit = answers.toolkit
+    added = answers.driver.source == "nvidia-repo" or any(one not in (None, "none") for one in (kit.cuda, kit.cudnn, kit.nccl))
+    if not one.repository or row is None or added:
+        return ()
+    arch = {"aarch64": "sbsa", "arm64": "sbsa"}.get(machine.os.arch or "", machine.os.arch or "x86_64")
+    return apt_repository.nvidia_repository(row.url.replace("{arch}", arch))
+
+
+def _packages(machine: Machine, one: guide.Tool, title: Words, why: Words) -> AnyAction:
+    """Return the action that installs a tool's packages with the distribution's manager."""
+    manager = _manager(machine) or "apt"
+    packages = one.packages[machine.os.id or ""]
+    done = PackagesAre(manager=manager, packages=dict.fromkeys(packages))
+    return Packages(
+        id=f"monitoring.{one.id}",
+        title=title,
+        why=why,
+        lane="packages",
+        manager=manager,
+        install=packages,
+        done_when=(done,),
+        seconds=40.0,
+        optional=True,
+    )
