@@ -48,7 +48,9 @@ def lscpu(host: Probes) -> Mapping[str, tuple[str, ...]]:
     if isinstance(document, dict):
         _collect(document.get("lscpu"), pairs, 0)
     else:
-        pairs = [(name.strip(), value.strip()) for name, colon, value in (line.partition(":") for line in result.stdout.splitlines()) if colon]
+        pairs = [
+            (name.strip(), value.strip()) for name, colon, value in (line.partition(":") for line in result.stdout.splitlines()) if colon
+        ]
     found: dict[str, tuple[str, ...]] = {}
     for name, value in pairs:
         found[name] = (*found.get(name, ()), value)

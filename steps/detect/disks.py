@@ -13,9 +13,9 @@ BLOCK = "/sys/block"
 LSBLK = ("lsblk", "-J", "-b", "-o", "NAME,SIZE,ROTA,TYPE,MODEL")
 Tier = Literal["nvme", "ssd", "hdd", "external", "virtual", "raid"]
 _NO_DISK = re.compile(r"^(loop|ram|zram|dm-|md|sr|fd|nbd|zd|rbd|mtdblock)\d|^nvme\d+c\d+n\d+$|boot\d$|rpmb$")
-_VIRTUAL = re.compile(r"virtual|QEMU|VBOX|VMware|PersistentDisk|Amazon Elastic Block Store|^Msft|drbd|LIO-ORG", re.IGNORECASE)
-_PORTABLE = re.compile(r"^USB|\b(Portable|Expansion|Elements|My Passport|My Book|Cruzer|Ultra Fit|DataTraveler|USB \d|External)\b", re.IGNORECASE)
-_RAID = re.compile(r"PERC|MegaRAID|MR9\d{3}|LOGICAL VOLUME|Logical Vol|ServeRAID|SmartArray|RAID|BOSS|DELLBOSS|AVAGO|Marvell_NVMe_VD", re.IGNORECASE)
+_VIRTUAL = re.compile(r"virtual|QEMU|VBOX|VMware|PersistentDisk|Amazon Elastic Block Store|^Msft|LIO-ORG", re.IGNORECASE)
+_PORTABLE = re.compile(r"^USB|\b(Portable|Expansion|Elements|My Passport|My Book|Cruzer|Ultra Fit|DataTraveler|External)\b", re.IGNORECASE)
+_RAID = re.compile(r"\bPERC\b|RAID|\bMR9\d{3}|LOGICAL VOL|SmartArray|BOSS|AVAGO|Marvell_NVMe_VD", re.IGNORECASE)
 
 
 def disks(host: Probes, *, virtual_machine: bool) -> tuple[Disk, ...]:
@@ -37,7 +37,8 @@ def _disk(host: Probes, name: str, listed: dict[str, object], *, usb: bool, virt
     turns = {"0": False, "1": True}.get(host.line(f"{at}/queue/rotational") or "", listed_turns if isinstance(listed_turns, bool) else None)
     described = f"{host.line(f'{at}/device/vendor') or ''} {model or ''}".strip()
     external = usb or host.line(f"{at}/removable") == "1" or "/usb" in (host.readlink(at) or "")
-    return Disk(name=name, model=model, bytes=size, tier=_tier(host, name, described, external=external, turns=turns, virtual_machine=virtual_machine))
+    tier = _tier(host, name, described, external=external, turns=turns, virtual_machine=virtual_machine)
+    return Disk(name=name, model=model, bytes=size, tier=tier)
 
 
 def _tier(host: Probes, name: str, described: str, *, external: bool, turns: bool | None, virtual_machine: bool) -> Tier | None:

@@ -7,6 +7,7 @@ import re
 from steps.detect.packages import Packages
 from steps.detect.probes import Probes
 from steps.detect.smi import Smi
+from steps.model.base import Record
 from steps.model.machine import Accelerator, Driver, DriverState, Flavor, Origin
 
 MODINFO = ("modinfo", "nvidia")
@@ -15,7 +16,15 @@ _PACKAGES = (
     r"(nvidia-.*|libnvidia-.*|libcuda1|cuda-drivers.*|nvidia|xserver-xorg-video-nvidia.*|linux-modules-nvidia-.*|linux-objects-nvidia-.*|"
     r"k?mod-nvidia.*|akmod-nvidia.*|dkms|amdgpu-dkms|amdgpu-core|rocm-core|rocm|hip-runtime-amd|habanalabs.*)"
 )
-_DRIVER_PACKAGE = re.compile(r"(nvidia-(driver|open|dkms|kernel|utils|headless|compute-utils)\b.*|libnvidia-(compute|gl|cfg1)\b.*|cuda-drivers.*|libcuda1|k?mod-nvidia.*|akmod-nvidia.*|linux-modules-nvidia-.*)")
+_DRIVER_PACKAGE = re.compile(
+    r"(nvidia-(driver|open|dkms|kernel|utils|headless|compute-utils)\b.*|libnvidia-(compute|gl|cfg1)\b.*|cuda-drivers.*|libcuda1|"
+    r"k?mod-nvidia.*|akmod-nvidia.*|linux-modules-nvidia-.*)"
+)
+_OPEN_PACKAGE = (
+    r"nvidia-(driver|dkms|headless|kernel-source|kernel)-\d+(-server)?-open|nvidia-open(-\d+)?|nvidia-kernel-open-dkms|"
+    r"kmod-nvidia-open.*|nvidia-open-dkms"
+)
+_PROPRIETARY_PACKAGE = r"nvidia-(driver|dkms)-\d+(-server)?|nvidia-kernel-dkms|cuda-drivers(-\d+)?"
 
 
 def driver(host: Probes, cards: tuple[Accelerator, ...], smi: Smi, packages: Packages, *, wsl: bool) -> Driver:
@@ -30,7 +39,7 @@ def driver(host: Probes, cards: tuple[Accelerator, ...], smi: Smi, packages: Pac
     library = _library(host, smi, packages)
     flavor = None if wsl else _flavor(host, packages, loaded=loaded is not None)
     return Driver(
-        state=_state(host, cards, smi, packages, loaded, library, wsl=wsl),
+        state=_state(host, cards, smi, packages, Versions(loaded=loaded, library=library), wsl=wsl),
         kernel_version=loaded,
         library_version=library,
         flavor=flavor,
@@ -75,11 +84,9 @@ def _flavor(host: Probes, packages: Packages, *, loaded: bool) -> Flavor | None:
         return "open" if "GPL" in license_[1] else "proprietary" if "NVIDIA" in license_[1] else None
     if loaded:
         return None
-    if packages.matching(r"nvidia-(driver|dkms|headless|kernel-source|kernel)-\d+(-server)?-open|nvidia-open(-\d+)?|nvidia-kernel-open-dkms|kmod-nvidia-open.*|nvidia-open-dkms"):
+    if packages.matching(_OPEN_PACKAGE):
         return "open"
-    if packages.matching(r"nvidia-(driver|dkms)-\d+(-server)?|nvidia-kernel-dkms|cuda-drivers(-\d+)?"):
-        return "proprietary"
-    return None
+    return "proprietary" if packages.matching(_PROPRIETARY_PACKAGE) else None
 
 
 def _source(host: Probes, packages: Packages) -> Origin | None:
@@ -91,9 +98,15 @@ def _source(host: Probes, packages: Packages) -> Origin | None:
     return "runfile" if installer else None
 
 
-def _state(
-    host: Probes, cards: tuple[Accelerator, ...], smi: Smi, packages: Packages, loaded: str | None, library: str | None, *, wsl: bool
-) -> DriverState:
+class Versions(Record):
+    """The two halves of a driver that must fit each other."""
+
+    loaded: str | None
+    library: str | None
+
+
+def _state(host: Probes, cards: tuple[Accelerator, ...], smi: Smi, packages: Packages, versions: Versions, *, wsl: bool) -> DriverState:
+    loaded = versions.loaded
     nvidia = [card for card in cards if card.vendor == "nvidia"]
     if smi.trouble == "mismatch":
         return "mismatch"
@@ -104,7 +117,7 @@ def _state(
     if smi.gpus or smi.driver_version:
         return "working"
     if loaded is not None:
-        return _state_of_loaded(nvidia, loaded, library)
+        return _state_of_loaded(nvidia, loaded, versions.library)
     if not nvidia and not wsl:
         return "absent" if smi.installed is False or not packages.matching(_DRIVER_PACKAGE.pattern) else "not-loaded"
     if _blocked(host):
@@ -119,7 +132,10 @@ def _state_of_loaded(nvidia: list[Accelerator], loaded: str, library: str | None
     return "failing" if nvidia and all(card.kernel_driver is None for card in nvidia) else "unknown"
 
 
-_BLOCKED = re.compile(r"Key was rejected by service|Required key not available|Lockdown: modprobe: unsigned module loading|Loading of unsigned module is rejected")
+_BLOCKED = re.compile(
+    r"Key was rejected by service|Required key not available|Lockdown: modprobe: unsigned module loading|"
+    r"Loading of unsigned module is rejected"
+)
 
 
 _LOCKED = re.compile(r"Lockdown: .*: unsigned module loading is restricted")

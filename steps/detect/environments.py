@@ -20,7 +20,20 @@ _CONFIGS = (
 )
 _CONDA = ("/opt/{}", "/root/{}", "/home/*/{}", "/usr/local/{}")
 _CONDA_NAMES = ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "conda")
-_FRAMEWORKS = ("torch", "torchvision", "torchaudio", "tensorflow", "jax", "jaxlib", "transformers", "deepspeed", "vllm", "numpy", "triton", "cupy")
+_FRAMEWORKS = (
+    "torch",
+    "torchvision",
+    "torchaudio",
+    "tensorflow",
+    "jax",
+    "jaxlib",
+    "transformers",
+    "deepspeed",
+    "vllm",
+    "numpy",
+    "triton",
+    "cupy",
+)
 
 
 def environments(host: Probes) -> tuple[Environment, ...]:
@@ -32,7 +45,8 @@ def environments(host: Probes) -> tuple[Environment, ...]:
             found.setdefault(path, _venv(host, path, host.read(config) or ""))
     for folder in _CONDA:
         for name in _CONDA_NAMES:
-            for history in (*host.glob(f"{folder.format(name)}/conda-meta/history"), *host.glob(f"{folder.format(name)}/envs/*/conda-meta/history")):
+            base = folder.format(name)
+            for history in (*host.glob(f"{base}/conda-meta/history"), *host.glob(f"{base}/envs/*/conda-meta/history")):
                 path = str(PurePosixPath(history).parent.parent)
                 found.setdefault(path, _conda(host, path))
     return tuple(found.values())
@@ -41,13 +55,13 @@ def environments(host: Probes) -> tuple[Environment, ...]:
 def _venv(host: Probes, path: str, config: str) -> Environment:
     version = re.search(r"^version(?:_info)?\s*=\s*(\d+\.\d+(?:\.\d+)?)", config, re.MULTILINE)
     manager = "uv" if re.search(r"^uv\s*=", config, re.MULTILINE) else "venv"
-    return Environment(
-        manager=manager, name=PurePosixPath(path).name, path=path, python=version[1] if version else None, frameworks=_frameworks(host, path)
-    )
+    python = version[1] if version else None
+    return Environment(manager=manager, name=PurePosixPath(path).name, path=path, python=python, frameworks=_frameworks(host, path))
 
 
 def _conda(host: Probes, path: str) -> Environment:
-    python = next((found[1] for name in host.glob(f"{path}/conda-meta/python-3*.json") if (found := re.search(r"/python-(\d+\.\d+\.\d+)-", name))), None)
+    names = host.glob(f"{path}/conda-meta/python-3*.json")
+    python = next((found[1] for name in names if (found := re.search(r"/python-(\d+\.\d+\.\d+)-", name))), None)
     return Environment(manager="conda", name=PurePosixPath(path).name, path=path, python=python, frameworks=_frameworks(host, path))
 
 

@@ -13,7 +13,10 @@ ASKED = (("mokutil", "--sb-state"),)
 _DMI = "/sys/class/dmi/id"
 _EFIVARS = "/sys/firmware/efi/efivars"
 _GLOBAL = "8be4df61-93ca-11d2-aa0d-00e098032b8c"
-_FILLERS = re.compile(r"(to be filled by o\.?e\.?m\.?|system (manufacturer|version)|default string|not (specified|applicable)|unknown|none|n/a|\.*|x+)", re.IGNORECASE)
+_FILLERS = re.compile(
+    r"(to be filled by o\.?e\.?m\.?|system (manufacturer|version)|default string|not (specified|applicable)|unknown|none|n/a|\.*|x+)",
+    re.IGNORECASE,
+)
 
 
 def firmware(host: Probes, accelerators: tuple[Accelerator, ...]) -> Firmware:

@@ -25,7 +25,8 @@ def links(host: Probes, accelerators: tuple[Accelerator, ...], bus: tuple[Device
     branches = {device.address: device for device in bus}
     for order, first in enumerate(judged):
         for second in judged[order + 1 :]:
-            way = found.get((first, second)) or _way(branches.get(accelerators[first].address or ""), branches.get(accelerators[second].address or ""))
+            ends = [branches.get(accelerators[position].address or "") for position in (first, second)]
+            way = found.get((first, second)) or _way(ends[0], ends[1])
             if way is not None:
                 found[first, second] = way
     return tuple(Link(a=first, b=second, kind=kind) for (first, second), kind in sorted(found.items()))

@@ -26,11 +26,11 @@ def memory(host: Probes) -> Memory:
 def _modules(told: str) -> list[str]:
     """Return DMI's blocks of the modules that are plugged in."""
     blocks = re.split(r"\n\s*\n", told)
-    return [block for block in blocks if re.search(r"^Memory Device$", block, re.MULTILINE) and re.search(r"^\s*Size: \d+", block, re.MULTILINE)]
+    return [block for block in blocks if re.search(r"^Memory Device$\n(?:.*\n)*?\s*Size: \d+", block, re.MULTILINE)]
 
 
 def _kind(modules: list[str]) -> str | None:
-    kinds = {found[1] for block in modules if (found := re.search(r"^\s*Type: (\S+)", block, re.MULTILINE)) and found[1] not in ("Unknown", "Other", "<OUT")}
+    kinds = {found[1] for block in modules if (found := re.search(r"^\s*Type: (\S+)", block, re.MULTILINE))} - {"Unknown", "Other", "<OUT"}
     return kinds.pop() if len(kinds) == 1 else None
 
 

@@ -13,7 +13,9 @@ from steps.model.machine import Network
 NET = "/sys/class/net"
 IP = ("ip", "-j", "addr")
 Kind = Literal["ethernet", "infiniband", "wifi", "virtual", "loopback"]
-_VIRTUAL = re.compile(r"^(docker|br-|virbr|veth|vnet|tun|tap|tailscale|wg|bond|team|dummy|cni|flannel|cali|lxcbr|lxdbr|podman|nerdctl|vmnet|vboxnet)")
+_VIRTUAL = re.compile(
+    r"^(docker|br-|virbr|veth|vnet|tun|tap|tailscale|wg|bond|team|dummy|cni|flannel|cali|lxcbr|lxdbr|podman|nerdctl|vmnet|vboxnet)"
+)
 
 
 def networks(host: Probes) -> tuple[Network, ...]:
@@ -88,5 +90,3 @@ def _addresses(host: Probes) -> dict[str, tuple[str, ...]]:
 def _brief(text: str) -> dict[str, tuple[str, ...]]:
     lines = (line.split() for line in text.splitlines())
     return {words[0].partition("@")[0]: tuple(words[2:]) for words in lines if len(words) > 1}
-
-

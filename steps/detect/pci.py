@@ -135,7 +135,12 @@ _HEAD = re.compile(
     r"(?: \[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\])?(?: \(rev [0-9a-f]+\))?(?: \(prog-if .*\))?$"
 )
 _CLASSES = {"VGA compatible controller": "0300", "3D controller": "0302", "Display controller": "0380", "Processing accelerators": "1200"}
-_VENDORS = {"NVIDIA Corporation": "10de", "Advanced Micro Devices, Inc. [AMD/ATI]": "1002", "Intel Corporation": "8086", "Habana Labs Ltd.": "1da3"}
+_VENDORS = {
+    "NVIDIA Corporation": "10de",
+    "Advanced Micro Devices, Inc. [AMD/ATI]": "1002",
+    "Intel Corporation": "8086",
+    "Habana Labs Ltd.": "1da3",
+}
 
 
 def from_lspci(text: str) -> dict[str, Device]:

@@ -86,7 +86,8 @@ def parse(argv: tuple[str, ...], result: Result) -> Smi:
     if query is not None:
         return _from_query(query.partition("=")[2].split(","), text)
     if "-L" in argv:
-        return Smi(installed=True, gpus=tuple(SmiGpu(name=name) for name in re.findall(r"^GPU \d+: (.+?) \(UUID", text, re.MULTILINE)))
+        names = re.findall(r"^GPU \d+: (.+?) \(UUID", text, re.MULTILINE)
+        return Smi(installed=True, gpus=tuple(SmiGpu(name=name) for name in names))
     return _from_q(text) if "-q" in argv else _from_table(text)
 
 
@@ -113,7 +114,11 @@ def _trouble(text: str, status: int | None) -> tuple[Trouble | None, str | None]
 
 def _from_table(text: str) -> Smi:
     """Return what stands in the head of the plain table, in the wording of branch 610 too."""
-    return Smi(installed=True, driver_version=_after(text, "Driver Version|KMD Version"), cuda_version=_after(text, "CUDA Version|CUDA UMD Version"))
+    return Smi(
+        installed=True,
+        driver_version=_after(text, "Driver Version|KMD Version"),
+        cuda_version=_after(text, "CUDA Version|CUDA UMD Version"),
+    )
 
 
 def _after(text: str, label: str) -> str | None:
@@ -206,7 +211,8 @@ def _switch(text: str | None) -> bool | None:
 
 def _from_query(fields: list[str], text: str) -> Smi:
     fields = [field.strip() for field in fields]
-    records = [dict(zip(fields, (cell.strip() for cell in line), strict=False)) for line in csv.reader(text.splitlines()) if len(line) == len(fields)]
+    lines = [[cell.strip() for cell in line] for line in csv.reader(text.splitlines())]
+    records = [dict(zip(fields, line, strict=True)) for line in lines if len(line) == len(fields)]
     # The heading repeats the first field's own name, with or without a unit.
     records = [record for record in records if not record[fields[0]].startswith(fields[0])]
     versions = {record["driver_version"] for record in records if record.get("driver_version", "")[:1].isdigit()}
@@ -262,5 +268,6 @@ def _filled(first: SmiGpu, then: SmiGpu) -> SmiGpu:
     """Return the first answer about a GPU with its gaps filled from the second, when both speak of the same one."""
     if first.address and then.address and first.address != then.address:
         return first
-    told = {field: getattr(first, field) if getattr(first, field) is not None else getattr(then, field) for field in SmiGpu.__struct_fields__}
+    pairs = {field: (getattr(first, field), getattr(then, field)) for field in SmiGpu.__struct_fields__}
+    told = {field: mine if mine is not None else theirs for field, (mine, theirs) in pairs.items()}
     return SmiGpu(**{**told, "link": first.link if first.link != PcieLink() else then.link})

@@ -17,7 +17,7 @@ def system(host: Probes, packages: Packages) -> Os:
     """Return the facts about the operating system."""
     told = release(host.host)
     kernel = _kernel(host)
-    wsl = None if kernel is None else "microsoft" in kernel.lower() and ("wsl" in kernel.lower() or host.exists("/proc/sys/fs/binfmt_misc/WSLInterop") is True)
+    wsl = None if kernel is None else bool(re.search(r"microsoft.*wsl|-Microsoft$", kernel, re.IGNORECASE))
     virtualization = _virtualization(host, wsl=wsl is True)
     return Os(
         id=told.id,

@@ -19,8 +19,11 @@ def toolkits(host: Probes, packages: Packages) -> tuple[Toolkit, ...]:
     for path in host.glob("/usr/local/cuda-[0-9]*"):
         version = _at(host, path)
         if version is not None:
-            source = "package" if packages.matching(rf"cuda-toolkit-{re.escape('-'.join(version.split('.')[:2]))}") else "runfile" if packages.known else None
-            found[path] = Toolkit(version=version, path=path, source=packages.manager if source == "package" else source)
+            release = "-".join(version.split(".")[:2])
+            packaged = packages.matching(rf"cuda-(toolkit|compiler|nvcc|runtime)-{re.escape(release)}")
+            found[path] = Toolkit(
+                version=version, path=path, source=packages.manager if packaged else "runfile" if packages.known else None
+            )
     if not found:
         for package in packages.matching(r"cuda-toolkit-\d+-\d+|nvidia-cuda-toolkit"):
             version_ = _VERSION.match(package.version or "")
@@ -78,7 +81,8 @@ def nccl(host: Probes, packages: Packages) -> tuple[Library, ...]:
         for package in packages.matching(r"libnccl2?")
         if (version := _VERSION.match(package.version or ""))
     }
-    for path in (*host.glob("/usr/lib/*-linux-gnu/libnccl.so.*.*"), *host.glob("/usr/local/lib/libnccl.so.*.*"), *host.glob("/usr/lib64/libnccl.so.*.*")):
+    folders = ("/usr/lib/*-linux-gnu", "/usr/local/lib", "/usr/lib64")
+    for path in (path for folder in folders for path in host.glob(f"{folder}/libnccl.so.*.*")):
         name = re.search(r"libnccl\.so\.(\d+\.\d+\.\d+)$", path)
         if name and name[1] not in found:
             found[name[1]] = Library(version=name[1], source="files")

@@ -8,7 +8,7 @@ from steps.model.base import Record
 
 
 class Result(Record):
-    """What a probe printed; `status` is 127 for a program that is not installed, `None` when it is not known (never recorded, timed out)."""
+    """What a probe printed; `status` is 127 for a program that is not installed, `None` when not known (never recorded, timed out)."""
 
     stdout: str = ""
     stderr: str = ""

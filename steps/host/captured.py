@@ -9,6 +9,7 @@ import shlex
 import stat
 from fnmatch import fnmatchcase
 from glob import has_magic
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -86,7 +87,7 @@ class CapturedHost:
 
     def __init__(self, capture: Capture, path: str = "") -> None:
         name = capture.about.get("name")
-        self.name = name if isinstance(name, str) and name else os.path.basename(path).removesuffix(".json")
+        self.name = name if isinstance(name, str) and name else Path(path).stem
         self.logs = capture.logs
         self._tree = capture.dirs is not None
         self._files = {_checked(at, path): content for at, content in capture.files.items()}
@@ -203,6 +204,7 @@ class CapturedHost:
     def free_bytes(self, path: str) -> int | None:
         """Return `None`: captures do not tell."""
         del path
+        return None
 
 
 def _checked(path: str, capture: str) -> str:

@@ -1,3 +1,5 @@
+# ruff: noqa: PTH101, PTH102, PTH108, PTH115, PTH116, PTH118, PTH207, PTH208
+# Descriptors, links inside another root and races need the functions of `os`; pathlib follows and joins as it likes.
 """The files of one system below a root folder; links are resolved inside that root, as `chroot` would."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""This machine."""
+"""The machine that this program runs on."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def probe_environment() -> Mapping[str, str]:
 def run_bounded(argv: tuple[str, ...], timeout: float) -> Result:
     """Run a probe in a process group of its own, with no input, for at most `timeout` seconds and `MOST_OUTPUT` bytes."""
     try:
-        child = subprocess.Popen(  # noqa: S603 - argv is a tuple of ours, never a shell line
+        child = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=probe_environment(), start_new_session=True
         )
     except (FileNotFoundError, NotADirectoryError):

@@ -122,7 +122,9 @@ class RecordingHost:
         """Return what was recorded as a capture, redacted."""
         redaction = Redaction(self.inner, [result.text for result in self._commands.values()])
         files: dict[str, Any] = {path: _content(path, data, redaction) for path, data in sorted(self._files.items())}
-        files.update({path: "" for path in sorted(self._met) if path not in files and path not in self._dirs and self.inner.readlink(path) is None})
+        # Of a file that was met and never read, only that it is there is known.
+        plain = self._met - files.keys() - self._dirs
+        files.update({path: "" for path in sorted(plain) if self.inner.readlink(path) is None})
         document = {
             "schema": "bringup/capture",
             "version": 1,

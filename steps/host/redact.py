@@ -13,16 +13,55 @@ _KNOWN_UUIDS = frozenset(("8be4df61-93ca-11d2-aa0d-00e098032b8c", "605dab50-e046
 """Names of EFI variables, the same on every machine."""
 _HARDWARE = re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{2}:){5}(?:(?:[0-9a-fA-F]{2}:){14})?[0-9a-fA-F]{2}(?![\w:])")
 _SERIAL = re.compile(
-    r"^\s*(?:Serial Number|Serial|Asset Tag|Chassis Serial Number|GPU PDI|Module Id|Tray Index|ibmnpu|node_guid|sys_image_guid)\s*[:=]\s*(\S.*?)\s*$",
+    r"^\s*(?:Serial Number|Serial|Asset Tag|Chassis Serial Number|GPU PDI|node_guid|sys_image_guid)\s*[:=]\s*(\S.*?)\s*$",
     re.MULTILINE | re.IGNORECASE,
 )
-_NO_SERIAL = re.compile(r"(n/a|\[n/a\]|not (specified|present|available|provided)|unknown|none|to be filled.*|default string|\W*|0+|no asset .*|.{1,3})", re.IGNORECASE)
+_NO_SERIAL = re.compile(
+    r"(\[?n/a\]?|not (specified|present|available|provided)|unknown|none|to be filled.*|default string|\W*|0+|no asset .*|.{1,3})",
+    re.IGNORECASE,
+)
 _SECRET = re.compile(r"(?i)\b([\w-]*(?:token|secret|passw(?:or)?d|api[_-]?key|luks\.key|credential)[\w-]*=)(\S+)")
 _USERINFO = re.compile(r"(\w+://)[^/@\s:]+(?::[^/@\s]*)?@")
 _SERIAL_FILES = ("product_serial", "product_uuid", "board_serial", "chassis_serial", "chassis_asset_tag", "board_asset_tag")
 _COMMON = frozenset(
-    "ubuntu debian fedora centos rhel rocky almalinux opensuse suse arch linux kernel nvidia cuda amd intel gpu root localhost host "
-    "docker server vm kvm qemu lxc admin user test none unknown disk ssd node module system".split()
+    (
+        "ubuntu",
+        "debian",
+        "fedora",
+        "centos",
+        "rhel",
+        "rocky",
+        "almalinux",
+        "opensuse",
+        "suse",
+        "arch",
+        "linux",
+        "kernel",
+        "nvidia",
+        "cuda",
+        "amd",
+        "intel",
+        "gpu",
+        "root",
+        "localhost",
+        "host",
+        "docker",
+        "server",
+        "vm",
+        "kvm",
+        "qemu",
+        "lxc",
+        "admin",
+        "user",
+        "test",
+        "none",
+        "unknown",
+        "disk",
+        "ssd",
+        "node",
+        "module",
+        "system",
+    )
 )
 """Words that mean something else in what a machine prints: as a name they are only taken out where a name stands."""
 

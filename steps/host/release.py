@@ -10,7 +10,7 @@ import distro
 from steps.host.base import Host
 from steps.model.base import Record
 
-_TOLD_BY = ("/etc/os-release", "/usr/lib/os-release", "/etc/debian_version", "/etc/redhat-release", "/etc/centos-release", "/etc/system-release")
+_TOLD_BY = ("/etc/os-release", "/usr/lib/os-release", "/etc/debian_version", "/etc/redhat-release", "/etc/system-release")
 
 
 class Release(Record):

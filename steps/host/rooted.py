@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
+from pathlib import Path
 
 from steps.errors import InputError
 from steps.host.base import Host, Result
@@ -28,10 +28,10 @@ class RootedHost(FileTree):
 
     def __init__(self, root: str, hardware: Host) -> None:
         super().__init__(root)
-        if not os.path.isdir(self.root):
+        if not Path(self.root).is_dir():
             raise InputError("root-missing", path=root)
         self.hardware = hardware
-        self.name = (FileTree.read(self, "/etc/hostname") or "").strip() or os.path.basename(self.root)
+        self.name = (FileTree.read(self, "/etc/hostname") or "").strip() or Path(self.root).name
 
     def kernel(self) -> str | None:
         """Return the newest kernel whose modules are installed, or `None`."""
