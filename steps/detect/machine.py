@@ -3,7 +3,23 @@
 from __future__ import annotations
 
 from steps.detect import accelerators as cards
-from steps.detect import cpu, disks, driver, environments, firmware, links, memory, networks, packages, pci, smi, system, toolkits, tools
+from steps.detect import (
+    cpu,
+    disks,
+    driver,
+    environments,
+    firmware,
+    gaps,
+    links,
+    memory,
+    networks,
+    packages,
+    pci,
+    smi,
+    system,
+    toolkits,
+    tools,
+)
 from steps.detect.probes import Probes
 from steps.host.base import Host
 from steps.model.machine import Machine
@@ -27,20 +43,22 @@ def _detect(host: Probes) -> Machine:
     nvidia = wsl or any(device.vendor == "10de" for device in bus) or bool(installed.matching(r"nvidia-.*"))
     said = smi.smi(host) if nvidia or host.host.rehearsal else smi.Smi()
     found = cards.accelerators(host, bus, said, wsl=wsl)
-    virtual = os.virtualization not in (None, "none")
+    driven = driver.driver(host, found, said, installed, wsl=wsl)
+    main_memory = memory.memory(host)
     return Machine(
         os=os,
         firmware=firmware.firmware(host, found),
         cpu=cpu.cpu(host, bare_metal=os.virtualization == "none"),
-        memory=memory.memory(host),
-        disks=disks.disks(host, virtual_machine=virtual),
+        memory=main_memory,
+        disks=disks.disks(host, virtual_machine=os.virtualization not in (None, "none")),
         networks=networks.networks(host),
         accelerators=found,
         links=links.links(host, found, bus, ask=said.trouble is None and said.installed is not False),
-        driver=driver.driver(host, found, said, installed, wsl=wsl),
+        driver=driven,
         toolkits=toolkits.toolkits(host, installed),
         cudnn=toolkits.cudnn(host, installed),
         nccl=toolkits.nccl(host, installed),
         environments=environments.environments(host),
         tools=tools.tools(host, installed),
+        gaps=gaps.gaps(host, os=os, memory=main_memory, cards=found, driver=driven, smi=said),
     )

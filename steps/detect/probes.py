@@ -41,6 +41,10 @@ class Probes:
         self.ahead(argv, timeout=timeout)
         return self._answers[argv].result()
 
+    def answers(self) -> tuple[tuple[tuple[str, ...], Result], ...]:
+        """Return the commands that were asked and have answered, in the order of asking."""
+        return tuple((argv, answer.result()) for argv, answer in self._answers.items() if answer.done() and not answer.cancelled())
+
     def first(self, *spellings: tuple[str, ...], timeout: float = 10.0) -> Result:
         """Return the first answer that says something; the last one when none does."""
         found = Result()
