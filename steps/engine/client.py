@@ -12,8 +12,7 @@ import msgspec
 
 from steps import resources
 from steps.engine import journal
-from steps.engine.folder import Order, Refusal, Refused, RunFolder, all_folders
-from steps.engine.folder import invoking_owner as invoking_owner
+from steps.engine.folder import Order, Refusal, Refused, RunFolder, all_folders, invoking_owner
 from steps.engine.lock import busy, holder, is_held, target_lock
 from steps.engine.server import RUN_OVER, Request, Response, ask
 from steps.errors import BringupError, InputError, PrivilegeError
@@ -21,12 +20,17 @@ from steps.model.plan import Plan, digest
 from steps.model.run import RunState, RunSummary
 from steps.model.verdict import Rung
 
+__all__ = ["RunHandle", "Spool", "Sudo", "find", "invoking_owner", "runs", "start"]
+
 Sudo = Callable[[tuple[str, ...]], int]
 """Runs an argv as root in the person's terminal and returns its exit code."""
 _PREFIXES = ("PIP_", "UV_")
 _NAMES = frozenset(
-    ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
-    + ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "HF_ENDPOINT")
+    (
+        *("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy"),
+        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "HF_ENDPOINT"),
+    )
 )
 _NEVER = frozenset(("UV_PYTHON", "UV_PROJECT", "UV_PROJECT_ENVIRONMENT", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_REQUIRE_VIRTUALENV"))
 """They would send the packages somewhere else than the plan says."""
@@ -34,11 +38,7 @@ _NEVER = frozenset(("UV_PYTHON", "UV_PROJECT", "UV_PROJECT_ENVIRONMENT", "PIP_TA
 
 def carried_environment() -> dict[str, str]:
     """Return what of the person's environment an installer honours: proxies, certificates, package indexes."""
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if (name in _NAMES or name.startswith(_PREFIXES)) and name not in _NEVER
-    }
+    return {name: value for name, value in os.environ.items() if (name in _NAMES or name.startswith(_PREFIXES)) and name not in _NEVER}
 
 
 def start(plan: Plan, *, sudo: Sudo | None) -> RunHandle:

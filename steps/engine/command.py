@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Literal
 
 from steps.engine.context import Context
+from steps.engine.orphans import mark
 from steps.engine.prompts import PromptWatch
 from steps.engine.session import Ended, NotStarted, Session
 from steps.model.action import Action, Run
@@ -58,12 +59,13 @@ def run_command(
             interactive=isinstance(action, Run) and action.interactive,
             user=context.owner if other and not rooted else None,
             gid=context.owner.gid,
-            folder=context.owner.home if other and not rooted and os.path.isdir(context.owner.home) else "/",
+            folder=context.owner.home if other and not rooted and Path(context.owner.home).is_dir() else "/",
             handed=handed,
         )
     except NotStarted as error:
         context.spool_line(action.id, f"{error}: not found" if error.status == 127 else f"{error}: cannot be run")
         raise Missing(str(error)) from error
+    mark(context, action.id, session.pid)
     replies = action.replies if isinstance(action, Run) else ()
     watch = PromptWatch(session, action.id, replies, context.desk, lambda row: context.spool_line(action.id, f"[bringup: {row}]"))
     try:

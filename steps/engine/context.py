@@ -6,8 +6,9 @@ import os
 import shlex
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 
-from steps.engine.folder import Origin, Owner, RunFolder, open_new
+from steps.engine.folder import Origin, Owner, RunFolder, open_new, write_at_once
 from steps.engine.journal import Journal
 from steps.engine.prompts import Desk
 from steps.host.base import WritableHost
@@ -30,7 +31,13 @@ class Outcome(Record):
     """The exit code of the whole run when this one ends it, where 1 would say too little (75: busy, 3: refused)."""
 
 
-def failed(error: Words, exit: int | None = None, code: int | None = None, **params: Param) -> Outcome:
+def failed(
+    error: Words,
+    *,
+    exit: int | None = None,  # noqa: A002 - the field is called so
+    code: int | None = None,
+    **params: Param,
+) -> Outcome:
     """Return a failure with its reason."""
     if isinstance(error, Phrase):
         return Outcome(status="failed", exit=exit, error=error.key, params={**error.params, **params}, code=code)
@@ -49,7 +56,9 @@ class Switches:
 class Context:
     """All that the executor needs besides the action."""
 
-    def __init__(self, folder: RunFolder, plan: Plan, origin: Origin, host: WritableHost, outside: WritableHost, journal: Journal) -> None:
+    def __init__(
+        self, folder: RunFolder, *, plan: Plan, origin: Origin, host: WritableHost, outside: WritableHost, journal: Journal
+    ) -> None:
         self.folder = folder
         self.plan = plan
         self.origin = origin
@@ -64,13 +73,15 @@ class Context:
         """The person the run belongs to."""
         return self.origin.owner
 
+    mark_name = "BRINGUP_RUN"
+
+    def mark_of(self, action: str) -> str:
+        """Return the value of `mark_name` in the environment of an action's commands: how they are found again."""
+        return f"{self.folder.id}/{action}"
+
     def spool_line(self, action: str, line: str) -> None:
         """Add a line of our own to an action's output."""
-        descriptor = open_new(self.folder.output(action), gid=self.owner.gid)
-        try:
-            os.write(descriptor, line.encode() + b"\n")
-        finally:
-            os.close(descriptor)
+        write_at_once(open_new(self.folder.output(action), gid=self.owner.gid), line.encode() + b"\n")
 
     def spool_command(self, action: str, argv: tuple[str, ...]) -> None:
         """Say in the output what is run, as a person would type it."""
@@ -91,7 +102,7 @@ class Context:
         person = action.by == "user" or os.geteuid() != 0
         home, name = (self.owner.home, self.owner.name) if person else ("/root", "root")
         base = {"PATH": f"{home}/.local/bin:{_PATH}" if person else _PATH, "HOME": home, "USER": name, "LOGNAME": name, "SHELL": "/bin/sh"}
-        if person and os.path.isdir(f"/run/user/{self.owner.uid}"):
+        if person and Path(f"/run/user/{self.owner.uid}").is_dir():
             base["XDG_RUNTIME_DIR"] = f"/run/user/{self.owner.uid}"
         quiet = {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "LANG": "C.UTF-8", "LANGUAGE": "", "PAGER": "cat"}
-        return {**base, **self.origin.environment, **quiet, **more}
+        return {**base, **self.origin.environment, **quiet, **more, self.mark_name: self.mark_of(action.id)}

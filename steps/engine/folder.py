@@ -168,13 +168,21 @@ def open_new(path: Path, mode: int = FILE_MODE, gid: int | None = None) -> int:
     return descriptor
 
 
+def write_at_once(descriptor: int, data: bytes) -> None:
+    """Write all of `data` and close."""
+    try:
+        _write_all(descriptor, data)
+    finally:
+        os.close(descriptor)
+
+
 def write_whole(path: Path, data: bytes, mode: int = FILE_MODE, gid: int | None = None) -> None:
     """Replace `path` so that it holds all of `data` or what it held before, also across a power cut."""
     beside = path.with_name(f".{path.name}.new")
     beside.unlink(missing_ok=True)
     descriptor = open_new(beside, mode, gid)
     try:
-        os.write(descriptor, data) if len(data) < 1 << 16 else _write_all(descriptor, data)
+        _write_all(descriptor, data)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -173,7 +173,7 @@ def _error(data: Mapping[str, Param | bool | None]) -> Words | None:
 
 
 def _over(entry: Entry) -> RunStatus:
-    found = [status for status in _OVER if status == entry.status]
+    found: list[RunStatus] = [status for status in _OVER if status == entry.status]
     return found[0] if found else "failed"
 
 

@@ -109,10 +109,8 @@ class Lanes:
         return None
 
     def _any_ready(self) -> bool:
-        for action in self._actions:
-            if action.id not in self.outcomes and all(self._fine(id) for id in self._needs[action.id]):
-                return True
-        return False
+        waiting = (action.id for action in self._actions if action.id not in self.outcomes)
+        return any(all(self._fine(needed) for needed in self._needs[id]) for id in waiting)
 
     def _fine(self, id: str) -> bool:
         outcome = self.outcomes.get(id)

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import msgspec
 
@@ -60,8 +61,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
 def _new(file: str, confirmed: str) -> RunFolder:
     """Return the folder of a new run for the plan in `file`, if that is the plan that was confirmed."""
     try:
-        with open(file, "rb") as order_file:
-            order = msgspec.json.decode(order_file.read(), type=Order)
+        order = msgspec.json.decode(Path(file).read_bytes(), type=Order)
     except OSError:
         raise InputError("plan-unreadable", file=file) from None
     except msgspec.MsgspecError:
@@ -95,7 +95,7 @@ def start(folder: RunFolder, words: tuple[str, ...]) -> None:
     folder.refusal.unlink(missing_ok=True)
     known = journal.fold(journal.read(folder.journal)[0]).last_seq
     argv = (*resources.runner_command(), str(folder.path), *words)
-    if os.geteuid() == 0 and os.path.isdir("/run/systemd/system"):
+    if os.geteuid() == 0 and Path("/run/systemd/system").is_dir():
         _by_systemd(folder, argv)
     else:
         _by_fork(argv)
@@ -128,7 +128,7 @@ def _by_fork(argv: tuple[str, ...]) -> None:
         for descriptor in (0, 1, 2):
             os.dup2(nothing, descriptor)
         os.closerange(3, 4096)
-        os.execv(argv[0], argv)
+        os.execv(argv[0], argv)  # noqa: S606 - this is what starting without a shell looks like
     finally:
         os._exit(127)
 
@@ -142,7 +142,6 @@ def _await(folder: RunFolder, known: int) -> None:
             raise Refused(msgspec.json.decode(folder.refusal.read_bytes(), type=Refusal))
         time.sleep(0.02)
     raise PreflightError("runner-silent", run=folder.id, seconds=PATIENCE)
-
 
 
 if __name__ == "__main__":

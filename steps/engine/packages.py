@@ -30,7 +30,6 @@ class PackagesBefore(Record):
     """Where the kept packages lie, as the target spells it."""
 
 
-
 def perform_packages(action: Packages, context: Context) -> Outcome:
     """Install the packages; `failed` without a change when the simulation is refused."""
     tool = manager(action.manager)

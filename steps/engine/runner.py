@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 
 from steps.engine import undo
@@ -16,13 +17,14 @@ from steps.engine.folder import RunFolder, boot_id, open_new, socket_folder
 from steps.engine.journal import Journal, fold
 from steps.engine.lanes import FINE, Lanes
 from steps.engine.lock import Holder, take_target, target_lock, try_take
+from steps.engine.orphans import wait_for
 from steps.engine.packages import repair
 from steps.engine.server import Request, Server
 from steps.errors import BringupError, Busy, InputError
 from steps.host.base import WritableHost
 from steps.host.local import LocalHost
 from steps.host.rooted import RootedHost
-from steps.model.action import Packages
+from steps.model.action import AnyAction, Packages
 from steps.model.plan import digest
 from steps.model.run import RunState
 
@@ -50,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     except BringupError as error:
         folder.refuse(error)
         return error.exit_code
-    except BaseException:
+    except Exception:  # noqa: BLE001 - whatever it is, the launcher has to hear of it
         # A bug: the traceback is for the report, and the launcher must not wait for a runner that is gone.
         traceback.print_exc()
         folder.refuse(InputError("runner-broken", file=str(folder.errors)))
@@ -72,7 +74,7 @@ def _hold(folder: RunFolder, words: list[str]) -> int:
     journal = Journal(folder.journal, origin.owner.gid)
     outside = LocalHost()
     host: WritableHost = outside if plan.target.root == "/" else RootedHost(plan.target.root, outside)
-    context = Context(folder, plan, origin, host, outside, journal)
+    context = Context(folder, plan=plan, origin=origin, host=host, outside=outside, journal=journal)
     return Runner(context).work(words)
 
 
@@ -111,12 +113,18 @@ class Runner:
         self._journal.append("action-finished", action, "skipped")
         self._lanes.outcomes[action] = Outcome(status="skipped")
 
-    def _mend(self) -> None:
-        """After a crash the package manager finishes what was cut off before anything else is tried."""
+    def _cut_off(self) -> Iterator[AnyAction]:
+        """Yield the actions that were at work when the last runner ended, once nothing of them is at work any more."""
         for action in self._context.plan.actions:
             state = self._before.actions.get(action.id)
-            cut_off = state is not None and state.status in ("running", "asks")
-            if isinstance(action, Packages) and cut_off and not self._context.plan.target.rehearsal:
+            if state is not None and state.status in ("running", "asks") and not self._context.plan.target.rehearsal:
+                wait_for(self._context, action.id)
+                yield action
+
+    def _mend(self) -> None:
+        """After a crash the package manager finishes what was cut off before anything else is tried."""
+        for action in self._cut_off():
+            if isinstance(action, Packages):
                 repair(action, self._context)
 
     def _finish(self) -> int:
@@ -140,6 +148,8 @@ class Runner:
         self._journal.append("undo-started")
         before: RunState = self._before
         went_wrong = False
+        for action in self._cut_off():
+            self._context.spool_line(action.id, "[bringup: was cut off]")
         for action in undo.order(self._context.plan.actions, self._journal.entries):
             outcome = undo.take_back(action, self._context)
             data = dict(outcome.params)
@@ -166,34 +176,43 @@ class Runner:
         switches.going.set()
 
     def _handle(self, request: Request) -> str | None:
-        switches, desk = self._context.switches, self._context.desk
+        """Do what a screen asks; return an error code when that cannot be."""
         match request.word:
             case "answer":
-                return desk.answer(request.seq, request.text)
+                return self._context.desk.answer(request.seq, request.text)
             case "keys":
-                return desk.type(request.seq, request.data)
+                return self._context.desk.type(request.seq, request.data)
             case "cancel":
-                if self._undoing:
-                    return "undo-runs"
-                if not switches.cancelled.is_set():
-                    self._journal.append("cancelled")
-                    self._cancel()
-            case "pause":
-                if switches.going.is_set():
-                    switches.going.clear()
-                    self._journal.append("paused")
-            case "continue":
-                if not switches.going.is_set():
-                    self._journal.append("continued")
-                    switches.going.set()
+                return self._stop()
+            case "pause" | "continue":
+                self._let_go(on=request.word == "continue")
+                return None
             case "retry":
                 return self._lanes.again(request.action)
             case "skip":
                 return self._lanes.skip(request.action)
             case "hello":
                 return None
-        self._lanes.wake()
+
+    def _stop(self) -> str | None:
+        if self._undoing:
+            return "undo-runs"
+        if not self._context.switches.cancelled.is_set():
+            self._journal.append("cancelled")
+            self._cancel()
+            self._lanes.wake()
         return None
+
+    def _let_go(self, *, on: bool) -> None:
+        going = self._context.switches.going
+        if on is going.is_set():
+            return
+        self._journal.append("continued" if on else "paused")
+        if on:
+            going.set()
+        else:
+            going.clear()
+        self._lanes.wake()
 
 
 def detach_output(folder: RunFolder, gid: int) -> None:

@@ -1,9 +1,9 @@
 """One command behind a pseudo-terminal of its own, its output in a spool file.
 
-A command's output goes straight into the spool (appended by the kernel, none of it passes through here), so nothing is lost
-however fast it writes, and a runner that is killed leaves the command to finish. The pseudo-terminal is its controlling
-terminal and its input: what asks there, or writes there, is read and appended to the same spool. An interactive command has
-the terminal for its output too.
+A command's output goes into the spool by a drain of its own (none of it passes through here), so nothing is lost however fast
+it writes, and a runner that is killed leaves the command to finish. The pseudo-terminal is its controlling terminal and its
+input: what asks there, or writes there, is read and appended to the same spool. An interactive command has the terminal for
+its output too.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import signal
 import struct
 import termios
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pexpect
 import ptyprocess
 
+from steps.engine.drain import Drain
 from steps.engine.folder import Owner, open_new
 from steps.engine.waiting import descendants_of, processes_of, waits_for_input
 
@@ -55,15 +56,17 @@ class Ended:
         return self.status if self.status is not None else 128 + (self.killed_by or 0)
 
 
-class _Spawn(pexpect.spawn):  # type: ignore[type-arg, misc, unused-ignore]
-    """A pexpect child that is handed one more descriptor, which ptyprocess can and pexpect does not pass on."""
+class _Spawn(pexpect.spawn):  # type: ignore[type-arg]
+    """A pexpect child that is handed more descriptors, which ptyprocess can and pexpect does not pass on."""
 
-    def __init__(self, command: str, arguments: list[str], handed: int | None, **options: Any) -> None:
+    ptyproc: Any
+
+    def __init__(self, command: str, arguments: list[str], handed: tuple[int, ...], **options: Any) -> None:
         self._handed = handed
         super().__init__(command, arguments, **options)
 
     def _spawnpty(self, args: Any, **options: Any) -> Any:
-        return ptyprocess.PtyProcess.spawn(args, pass_fds=() if self._handed is None else (self._handed,), **options)
+        return ptyprocess.PtyProcess.spawn(args, pass_fds=self._handed, **options)
 
 
 class Session:
@@ -83,28 +86,35 @@ class Session:
     ) -> None:
         """Start `argv`, as `user` when one is given; `handed` is a descriptor the command inherits under the same number."""
         self._spool = open_new(spool, gid=gid)
-        self._interactive = interactive
         self.ended: Ended | None = None
         self._dialog = False
+        self._drain = None if interactive else Drain(spool, user.uid if user is not None else os.geteuid())
+        entrance = None if self._drain is None else self._drain.entrance
         try:
             self._child = _Spawn(
                 argv[0],
                 list(argv[1:]),
-                handed,
+                tuple(descriptor for descriptor in (handed, entrance) if descriptor is not None),
                 env=dict(environment),
                 cwd=folder,
                 timeout=None,
                 ignore_sighup=True,
                 dimensions=(ROWS, COLUMNS),
-                preexec_fn=_entrance(str(spool), interactive=interactive, user=user),
+                preexec_fn=_before_exec(entrance, user),
             )
         except (pexpect.ExceptionPexpect, OSError) as error:
             os.close(self._spool)
+            if self._drain is not None:
+                self._drain.shut()
+                self._drain.settle()
             missing = isinstance(error, (pexpect.ExceptionPexpect, FileNotFoundError))
             raise NotStarted(argv[0], 127 if missing else 126) from error
+        if self._drain is not None:
+            self._drain.shut()
         self._child.delaybeforesend = None
         self._child.ptyproc.delayafterclose = 0
-        self.pid: int = self._child.pid
+        # Always a number once the child is started; before, pexpect says None.
+        self.pid = self._child.pid or 0
         self._open_ends()
         self._size = self.spooled()
         self.quiet_since = time.monotonic()
@@ -159,6 +169,8 @@ class Session:
         """Copy what came on the terminal into the spool, waiting at most `timeout` seconds; `False` once the command has ended."""
         if self.ended is not None:
             return False
+        if self._drain is not None:
+            self._drain.look_after()
         for key, _ in self._ready.select(timeout):
             if key.fd == self._process:
                 self._finish()
@@ -180,6 +192,8 @@ class Session:
         self._child.isalive()
         while any(key.fd != self._process for key, _ in self._ready.select(0)):
             self._copy()
+        if self._drain is not None:
+            self._drain.settle()
         self.ended = Ended(self._child.exitstatus, self._child.signalstatus)
         self._ready.close()
         self._child.close(force=False)
@@ -193,7 +207,9 @@ class Session:
 
     def send_secret(self, line: str, patience: float = 5.0) -> bool:
         """Type a line once the terminal does not echo; `False`, and nothing typed, when it goes on echoing."""
-        if not self._child.waitnoecho(timeout=patience):
+        # The stubs have no answer for it; it says whether the echo went off in time.
+        wait: Callable[..., Any] = self._child.waitnoecho
+        if not wait(timeout=patience):
             return False
         self.send(line.encode() + b"\n")
         return True
@@ -205,7 +221,7 @@ class Session:
                 os.kill(pid, number)
 
 
-def _entrance(spool: str, *, interactive: bool, user: Owner | None) -> Any:
+def _before_exec(output: int | None, user: Owner | None) -> Any:
     """Return what the child does before it becomes the command."""
     groups = os.getgrouplist(user.name, user.gid) if user is not None and os.geteuid() == 0 else []
 
@@ -214,10 +230,10 @@ def _entrance(spool: str, *, interactive: bool, user: Owner | None) -> Any:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.umask(0o022)
-        if not interactive:
-            sink = os.open(spool, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-            os.dup2(sink, 1)
-            os.dup2(sink, 2)
+        if output is not None:
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+            os.close(output)
         if user is not None and os.geteuid() == 0:
             os.fchown(0, user.uid, -1)
             os.setgroups(groups)

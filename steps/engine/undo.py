@@ -153,7 +153,7 @@ def _file(action: Write, context: Context) -> Outcome:
     data = (folder / "before").read_bytes()
     if other:
         os.chown(folder / "before", -1, context.owner.gid)
-        os.chmod(folder / "before", 0o640)
+        (folder / "before").chmod(0o640)
         ending = run_command(context, action, ("cp", "--no-preserve=mode,ownership", "--", str(folder / "before"), state.path))
         return Outcome(status="undone") if ending.status == 0 else failed(phrase("engine.failed.exit", status=ending.code))
     context.spool_line(action.id, f"restore {state.path}")

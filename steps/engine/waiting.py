@@ -30,29 +30,26 @@ _CALLS = {
 
 def processes_of(session: int) -> Iterator[int]:
     """Yield the processes of a session, the zombies left out."""
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            fields = _stat(int(name))
-            if fields is not None and int(fields[3]) == session and fields[0] not in (b"Z", b"X"):
-                yield int(name)
+    for pid, fields in _all():
+        if int(fields[3]) == session:
+            yield pid
 
 
-def _stat(pid: int) -> list[bytes] | None:
-    """Return the fields after the name: state, parent, group, session, terminal, …"""
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-    except OSError:
-        return None
+def _all() -> Iterator[tuple[int, list[bytes]]]:
+    """Yield every living process with its fields: state, parent, group, session, terminal and so on."""
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):
+                fields = (folder / "stat").read_bytes().rpartition(b")")[2].split()
+                if fields[0] not in (b"Z", b"X"):
+                    yield int(folder.name), fields
 
 
 def descendants_of(ancestor: int) -> tuple[int, ...]:
     """Return all children of a process and theirs, those that left its session included."""
     parents: dict[int, int] = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            fields = _stat(int(name))
-            if fields is not None and fields[0] not in (b"Z", b"X"):
-                parents[int(name)] = int(fields[1])
+    for pid, fields in _all():
+        parents[pid] = int(fields[1])
     found = [ancestor]
     for known in found:
         found.extend(pid for pid, parent in parents.items() if parent == known)
@@ -106,7 +103,7 @@ def _memory(pid: int, address: int, size: int) -> bytes:
 
 def _is_terminal(pid: int, descriptor: int, terminal: int) -> bool:
     try:
-        found = os.stat(f"/proc/{pid}/fd/{descriptor}").st_rdev
+        found = Path(f"/proc/{pid}/fd/{descriptor}").stat().st_rdev
     except OSError:
         return False
     return found in (terminal, _TTY)

@@ -1,0 +1,48 @@
+"""What a killed runner left at work: found again by a variable that every command of a run carries, and waited for."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from steps.engine.context import Context
+from steps.engine.folder import open_new, write_at_once
+from steps.engine.waiting import processes_of
+
+_LOOK = 0.2
+
+
+def mark(context: Context, action: str, session: int) -> None:
+    """Write down which session an action's command runs in."""
+    descriptor = open_new(_file(context, action), gid=context.owner.gid)
+    write_at_once(descriptor, str(session).encode() + b"\n")
+
+
+def _file(context: Context, action: str) -> Path:
+    return context.folder.path / "output" / f"{action}.session"
+
+
+def left_at_work(context: Context, action: str) -> tuple[int, ...]:
+    """Return the processes of the action's last command that still run; services that left its session are not meant."""
+    try:
+        session = int(_file(context, action).read_text(encoding="ascii").split()[-1])
+    except (OSError, ValueError, IndexError):
+        return ()
+    marked = f"{context.mark_name}={context.mark_of(action)}".encode()
+    found: list[int] = []
+    for pid in processes_of(session):
+        # A number may have been given to somebody else since.
+        with contextlib.suppress(OSError):
+            if marked in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                found.append(pid)
+    return tuple(found)
+
+
+def wait_for(context: Context, action: str) -> None:
+    """Wait until what was left at work has ended: to start the same beside it, or to kill it, would break what it does."""
+    pids = left_at_work(context, action)
+    if not pids:
+        return
+    context.spool_line(action, f"[bringup: waiting for process {pids[0]}, which is still at work]")
+    while left_at_work(context, action) and not context.switches.cancelled.wait(_LOOK):
+        continue
