@@ -54,7 +54,9 @@ def exit_code(state: RunState, runner_gone: bool = False) -> int:
         return state.exit
     if runner_gone:
         return FAILED_CODE
-    return {"done": 0, "undone": 0, "reboot": 10, "cancelled": STOPPED, "failed": FAILED_CODE, "undo-failed": 22}.get(state.status, FAILED_CODE)
+    return {"done": 0, "undone": 0, "reboot": 10, "cancelled": STOPPED, "failed": FAILED_CODE, "undo-failed": 22}.get(
+        state.status, FAILED_CODE
+    )
 
 
 class _Followed:
@@ -109,7 +111,11 @@ class _Followed:
         """Say where an action is, when that changed, and what it printed."""
         one = of(state, action.id)
         before = self._said.get(action.id, "waiting")
-        names: dict[str, str | int | float] = {"n": number, "total": len(self._handle.plan.actions), "title": say(self._language, action.title)}
+        names: dict[str, str | int | float] = {
+            "n": number,
+            "total": len(self._handle.plan.actions),
+            "title": say(self._language, action.title),
+        }
         started = one.status in ("running", "asks") and before == "waiting"
         if started:
             self.say("run.plain.running", **names)
@@ -187,4 +193,6 @@ class _Followed:
         elif quiet <= action.quiet_seconds:
             self.say("run.plain.still-quiet", **names, most=about(action.quiet_seconds, self._language))
         else:
-            self.say("run.plain.still-too-quiet", **names, quiet=clock(quiet, self._language), most=about(action.quiet_seconds, self._language))
+            self.say(
+                "run.plain.still-too-quiet", **names, quiet=clock(quiet, self._language), most=about(action.quiet_seconds, self._language)
+            )

@@ -274,7 +274,9 @@ def background(one: ActionState, language: Language) -> str:
     return "" if words.endswith(".remedy") else words
 
 
-_TELLING = re.compile(r"(?i)(\b(?:error|fatal|cannot|unable|denied|refused|conflict|no space|not found|unmet)\b|^E: |^dpkg: |^Traceback|^\S*Error: )")
+_TELLING = re.compile(
+    r"(?i)(\b(?:error|fatal|cannot|unable|denied|refused|conflict|no space|not found|unmet)\b|^E: |^dpkg: |^Traceback|^\S*Error: )"
+)
 
 
 def deciding(lines: Iterable[str], most: int = 3) -> tuple[str, ...]:

@@ -48,7 +48,9 @@ class FakeRun:
         self.refuses: str | None = None
         self.has_runner = True
         self.rungs: tuple[Rung, ...] | None = None
-        self._state = RunState(status="running", started=START, actions={action.id: ActionState(id=action.id) for action in self.plan.actions})
+        self._state = RunState(
+            status="running", started=START, actions={action.id: ActionState(id=action.id) for action in self.plan.actions}
+        )
         (folder / "output").mkdir(parents=True, exist_ok=True)
 
     # --- what the test moves --------------------------------------------------------------------
@@ -56,7 +58,16 @@ class FakeRun:
     def now_is(self, status: RunStatus, *, exit: int | None = None, ended: float | None = None, prompt: Prompt | None = None) -> None:
         self._state = msgspec.structs.replace(self._state, status=status, exit=exit, ended=ended, prompt=prompt)
 
-    def action(self, id: str, status: ActionStatus, *, started: float | None = None, seconds: float | None = None, exit: int | None = None, error: Words | None = None) -> None:
+    def action(
+        self,
+        id: str,
+        status: ActionStatus,
+        *,
+        started: float | None = None,
+        seconds: float | None = None,
+        exit: int | None = None,
+        error: Words | None = None,
+    ) -> None:
         begun = None if started is None else START + started
         ended = None if begun is None or seconds is None else begun + seconds
         one = ActionState(id=id, status=status, started=begun, ended=ended, exit=exit, error=error)
@@ -118,7 +129,9 @@ def nine_steps() -> Plan:
 
     def packages(id: str, title: str, seconds: float, quiet: float | None = None) -> Packages:
         why = phrase("run.line.silence", time="12 min") if quiet else ""
-        return Packages(id=id, title=title, lane="packages", manager="apt", install=("x",), seconds=seconds, quiet_seconds=quiet, quiet_why=why)
+        return Packages(
+            id=id, title=title, lane="packages", manager="apt", install=("x",), seconds=seconds, quiet_seconds=quiet, quiet_why=why
+        )
 
     actions: tuple[AnyAction, ...] = (
         Run(id="system.return", title="Return point saved", argv=("true",), seconds=20),
@@ -173,7 +186,9 @@ def failed(folder: Path) -> FakeRun:
     error = phrase("run.failed-exit", title="Driver 580 open, module by DKMS", exit=10)
     run.action("driver.install", "failed", started=163, seconds=151, exit=10, error=error)
     run.action("frameworks.environment", "done", started=315, seconds=140)
-    run.print("driver.install", b"cc: error: unrecognized command-line option '-ftrivial-auto-var-init=zero'\nmake: *** [Makefile:2034] stop\n")
+    run.print(
+        "driver.install", b"cc: error: unrecognized command-line option '-ftrivial-auto-var-init=zero'\nmake: *** [Makefile:2034] stop\n"
+    )
     run.now_is("failed", exit=1, ended=START + 314)
     run.has_runner = False
     return run

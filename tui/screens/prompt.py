@@ -39,14 +39,18 @@ def known(prompt: Prompt) -> Known | None:
     row = prompt_row(prompt.id)
     if row is None:
         return None
-    answers = tuple(Answer(answer.id, phrase(f"engine.prompt.{row.id}.answer.{answer.id}"), answer.id == row.default) for answer in row.answers)
+    answers = tuple(
+        Answer(answer.id, phrase(f"engine.prompt.{row.id}.answer.{answer.id}"), answer.id == row.default) for answer in row.answers
+    )
     return Known(row.id.partition("-")[0], phrase(f"engine.prompt.{row.id}.explain"), answers)
 
 
 class Question:
     """One open prompt on the screen: the cursor, or the text typed so far."""
 
-    def __init__(self, prompt: Prompt, known: Known | None) -> None:
+    def __init__(self, prompt: Prompt, known: Known | None, task: Words = "") -> None:
+        """`task` is what a person is asked to do by hand, in our own question after such an action."""
+        self.task = task
         self.prompt = prompt
         self.known = known
         self.answers = known.answers if known and prompt.kind == "choice" else ()
@@ -87,12 +91,13 @@ class Question:
             return say(language, phrase("run.prompt.title.known", who=self.known.asker))
         return say(language, phrase("run.prompt.title.manual" if self._ours else f"run.prompt.title.{self.prompt.kind}"))
 
-    def asker(self, language: Language) -> str:
-        """Return what the rule above the question says."""
+    def asker(self, language: Language, number: int) -> str:
+        """Return what the rule above the question of step `number` says."""
         if self._ours:
             return say(language, phrase("run.prompt.ours"))
-        who = self.known.asker if self.known else self.prompt.action.partition(".")[0]
-        return say(language, phrase("run.prompt.dialog" if self.is_dialog else "run.prompt.from", who=who))
+        if self.is_dialog:
+            return say(language, phrase("run.prompt.dialog", n=number))
+        return say(language, phrase("run.prompt.from", who=self.known.asker) if self.known else phrase("run.prompt.in", n=number))
 
     @property
     def _ours(self) -> bool:
@@ -106,9 +111,12 @@ class Question:
     def lines(self, language: Language, columns: int, rows: int) -> list[Line]:
         """Return the question in at most `rows` rows."""
         end = self._answer_lines(language, columns)
-        start: list[Line] = []
+        start: list[Line] = [(Span(" " + line, "strong"),) for line in wrap(say(language, self.task), columns - 2) if line]
         if self.known:
-            start += [(Span(" " + line, "strong" if at == 0 else "text"),) for at, line in enumerate(wrap(say(language, self.known.sentence), columns - 2))]
+            start += [
+                (Span(" " + line, "text" if at or self.task else "strong"),)
+                for at, line in enumerate(wrap(say(language, self.known.sentence), columns - 2))
+            ]
         else:
             start += [(Span(" " + say(language, phrase("run.prompt.unknown")), "strong"),)]
         room = rows - len(start) - len(end)
@@ -138,7 +146,9 @@ class Question:
         return (
             Span(" "),
             Span("› " if here else "  ", "primary", ground),
-            Span(("(•) " if here else "( ) ") + pad(say(language, answer.label), min(50, columns - 24)), "strong" if here else "text", ground),
+            Span(
+                ("(•) " if here else "( ) ") + pad(say(language, answer.label), min(50, columns - 24)), "strong" if here else "text", ground
+            ),
             Span(" " + (MARKS[ink] if note else " "), ink, ground),
             Span(" " + note, "text", ground),
         )

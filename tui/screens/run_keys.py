@@ -39,7 +39,12 @@ MOVES = _key(("pageup", "pagedown", "home", "end", "up", "down", "left", "right"
 
 QUIT = _key(("ctrl+q", "ctrl+c"), "leave", "Ctrl+Q", "leave-plain", footer=False)
 TYPED_WORD = (_key(("enter",), "nothing", "Enter", "do-it"), _key(("escape",), "nothing", "Esc", "close"), QUIT)
-SEARCHING = (_key(("enter",), "nothing", "Enter", "further"), _key(("up", "down"), "nothing", "↑↓", "further-both"), _key(("escape",), "nothing", "Esc", "close"), QUIT)
+SEARCHING = (
+    _key(("enter",), "nothing", "Enter", "further"),
+    _key(("up", "down"), "nothing", "↑↓", "further-both"),
+    _key(("escape",), "nothing", "Esc", "close"),
+    QUIT,
+)
 ANSWERING = (_key(("enter",), "nothing", "Enter", "answer"), _key(("escape",), "nothing", "Esc", "out-of-field"), QUIT)
 DIALOG = (_key(("f10",), "nothing", "F10", "out-of-dialog"), _key((), "nothing", "Enter Tab ↑↓", "to-dialog"))
 

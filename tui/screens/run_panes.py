@@ -11,7 +11,7 @@ from steps.model.base import phrase
 from steps.model.plan import Plan
 from steps.model.run import ActionState, RunState
 from steps.text import Language, say
-from tui.cells import Line, Span, cut, pad, wrap
+from tui.cells import Line, Span, cut, pad, width, wrap
 from tui.theme import MARKS
 from tui.watching import Progress, about, background, cause, clock, focus, installing, of, progress, title
 
@@ -99,14 +99,14 @@ def state_words(seen: Seen) -> str:
     return seen.say(f"state.{seen.state.status}", n=known.number, total=known.total, next=known.done + 1)
 
 
-def header_words(seen: Seen) -> str:
-    """Return the run's name and start, as the header says them beside the machine."""
-    name = seen.plan.target.name
+def header_words(seen: Seen, room: int) -> str:
+    """Return the run's name and start, as the header says them beside the machine; the start only where it fits whole."""
+    name = f"{seen.plan.target.name} · " if seen.plan.target.name else ""
+    short = name + seen.say("header.new", id=seen.run)
     if seen.state.started is None:
-        words = seen.say("header.new", id=seen.run)
-    else:
-        words = seen.say("header.started", id=seen.run, time=hours(seen.state.started))
-    return f"{name} · {words}" if name else words
+        return short
+    long = name + seen.say("header.started", id=seen.run, time=hours(seen.state.started))
+    return long if width(long) <= room else short
 
 
 def title_words(seen: Seen) -> str:
@@ -114,6 +114,8 @@ def title_words(seen: Seen) -> str:
     match seen.state.status:
         case "failed":
             return seen.say("title.failed", n=seen.index + 1, title=title(seen.action, seen.language))
+        case "done" if seen.plan.target.rehearsal:
+            return seen.say("title.rehearsed")
         case "cancelled" | "reboot" | "undoing" | "undone" | "undo-failed" | "done":
             return seen.say(f"title.{seen.state.status}", time=hours(seen.state.started or seen.now))
         case "starting" | "running" | "paused" | "asks":
@@ -139,7 +141,12 @@ def state_lines(seen: Seen) -> list[Line]:
         case "failed":
             return [(count, Span("   " + seen.say("time.stopped", time=gone) + "   " + seen.say("line.failed", done=known.done)))]
         case "reboot":
-            return [(Span(" " + seen.say("count", n=known.done, total=known.total), "strong"), Span("   " + seen.say("time.gone", time=gone) + "   " + seen.say("line.reboot")))]
+            return [
+                (
+                    Span(" " + seen.say("count", n=known.done, total=known.total), "strong"),
+                    Span("   " + seen.say("time.gone", time=gone) + "   " + seen.say("line.reboot")),
+                )
+            ]
         case "done" | "cancelled" | "undone" | "undo-failed":
             done = seen.say("count-done", n=known.done, total=known.total)
             return [(Span(" " + done, "strong"), Span("   " + seen.say("time.took", time=gone))), _marked(*_ending(seen))]
@@ -169,8 +176,7 @@ def _running_line(seen: Seen, count: Span, gone: str) -> Line:
 def _second_line(seen: Seen) -> Line:
     """Return what is to be known now: a question, a pause, a silence; empty when nothing is."""
     if seen.state.prompt is not None:
-        since = seen.one.started
-        return _marked("catch", seen.say("line.asks-plain" if since is None else "line.asks"))
+        return _marked("catch", seen.say("line.asks"))
     if seen.state.status == "paused":
         known = seen.progress
         return _marked("info", seen.say("line.paused", n=known.done, total=known.total))

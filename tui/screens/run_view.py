@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from textual.app import ComposeResult
 
 from steps.errors import BringupError
-from steps.model.base import phrase
+from steps.model.action import Manual
+from steps.model.base import Words, phrase
 from steps.model.run import RunState
 from steps.text import say, say_error
-from tui.cells import BLANK, Line, Span, cut
+from tui.cells import BLANK, Line, Span, cut, width
 from tui.screens.base import HELP, LEAST_COLUMNS, LEAST_ROWS, Key, Page
 from tui.screens.prompt import Question, known
 from tui.screens.run_panes import (
@@ -151,12 +152,16 @@ class RunView(Page):
         if prompt is None:
             self._question = None
         elif self._question is None or self._question.prompt.seq != prompt.seq:
-            self._question = Question(prompt, known(prompt))
+            self._question = Question(prompt, known(prompt), self._manual(prompt.action))
             self._typing, self._full = True, False
             self._pinned = None
             self.app.bell()
             question = self._question
             self.call_after_refresh(lambda: self.set_timer(_SETTLE, lambda: setattr(question, "seen", True)))
+
+    def _manual(self, action: str) -> Words:
+        """Return what a person is asked to do by hand; "" for an action that is not of that kind."""
+        return next((one.text for one in self.handle.plan.actions if one.id == action and isinstance(one, Manual)), "")
 
     @property
     def seen(self) -> Seen:
@@ -192,7 +197,8 @@ class RunView(Page):
         elif target.root != "/":
             parts.append(say(self.shell.language, phrase("run.target", root=target.root)))
         words = dict.fromkeys(part for whole in parts for part in whole.split(" · ") if part)
-        return header(columns, header_words(self.seen), " · ".join([*words, self.state_words()]))
+        state = " · ".join([*words, self.state_words()])
+        return header(columns, header_words(self.seen, columns - width(state) - 14), state)
 
     def next_words(self) -> str:
         """Return the row above the keys: a remark until the next key, else what is to be known."""
@@ -284,9 +290,11 @@ class RunView(Page):
         if self._ask is not None:
             return rule(seen.say(f"rule.{self._ask.word}"), "", columns, "accent-strong")
         if not self._full and self._question is not None:
-            return rule(self._question.asker(self.shell.language), "", columns, "accent-strong")
+            return rule(self._question.asker(self.shell.language, seen.index + 1), "", columns, "accent-strong")
         if not self._full and face(seen) in ("failed", "reboot"):
-            return rule(seen.say(f"rule.{face(seen)}"), seen.say("rule.l-log"), columns, "bad-strong" if face(seen) == "failed" else "accent-strong")
+            return rule(
+                seen.say(f"rule.{face(seen)}"), seen.say("rule.l-log"), columns, "bad-strong" if face(seen) == "failed" else "accent-strong"
+            )
         index = next((at for at, action in enumerate(seen.plan.actions) if action.id == self._shown), seen.index)
         label = seen.say("rule.log", n=index + 1, title=cut(title(seen.plan.actions[index], seen.language), 30))
         pane = self.pane

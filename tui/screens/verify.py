@@ -122,10 +122,10 @@ class VerifyScreen(Page):
         ink = "good" if good else "bad"
         lines: list[Line] = [(Span(f"{MARKS[ink]} ", ink), Span(self._words("proven" if good else "not-proven"), f"{ink}-strong"))]
         if good:
-            sentence = f"{self._words('machine-trains')} {self._words('tried', n=len(self._verdict) - skipped, skipped=skipped)}"
+            sentences = [self._words("machine-trains"), self._words("tried", n=len(self._verdict) - skipped, skipped=skipped)]
         else:
-            sentence = self._words("what-failed", n=failed, total=len(self._verdict))
-        lines += [BLANK, *((Span(line),) for line in wrap(sentence, columns))]
+            sentences = [self._words("what-failed", n=failed, total=len(self._verdict))]
+        lines += [BLANK, *((Span(line),) for sentence in sentences for line in wrap(sentence, columns))]
         if self._verdict:
             lines += [BLANK, *self._about(self._verdict[self._cursor], columns)]
         ways = self._use(columns)
@@ -196,5 +196,3 @@ class VerifyScreen(Page):
         """Leave with the run's exit code."""
         code = exit_code(self.handle.state())
         self.app.exit(code, code)
-
-

@@ -28,11 +28,12 @@ def action_rows(plan: Plan, state: RunState, now: float, language: Language, col
     total = len(plan.actions)
     count = min(total, most)
     first = max(0, min(focus(plan, state) - 2, total - count))
-    return [_row(first + at, plan.actions[first + at], state, now, language, columns) for at in range(count)]
+    return [_row(first + at, plan, state, now, language, columns) for at in range(count)]
 
 
-def _row(index: int, action: AnyAction, state: RunState, now: float, language: Language, columns: int) -> Line:
+def _row(index: int, plan: Plan, state: RunState, now: float, language: Language, columns: int) -> Line:
     """Return one row."""
+    action = plan.actions[index]
     one = of(state, action.id)
     needs_reboot = state.status == "reboot" and isinstance(action, Reboot)
     ink = "catch" if needs_reboot else _INK[one.status]
@@ -41,8 +42,8 @@ def _row(index: int, action: AnyAction, state: RunState, now: float, language: L
     text = "strong" if loud else "text"
     name = say(language, action.title)
     seconds = taken(one, now)
-    time = clock(seconds, language) if seconds is not None and one.status not in ("waiting", "already", "kept") else ""
-    note = _note(action, one, language)
+    time = clock(seconds, language) if seconds is not None and one.status not in ("waiting", "already", "kept") and not needs_reboot else ""
+    note = _note(action, one, language, among_root=plan.needs_root)
     # In wide windows the name gets what is left; without a time and a note it may run on over their columns.
     name_cells = _NAME + max(0, min(columns - 80, 30))
     if not time and not note:
@@ -57,7 +58,7 @@ def _row(index: int, action: AnyAction, state: RunState, now: float, language: L
     )
 
 
-def _note(action: AnyAction, one: ActionState, language: Language) -> str:
+def _note(action: AnyAction, one: ActionState, language: Language, *, among_root: bool) -> str:
     """Return the last column: what is normal, or what came of it."""
     if one.status == "failed" and one.exit is not None:
         return say(language, phrase("run.note.exit", exit=one.exit))
@@ -66,9 +67,10 @@ def _note(action: AnyAction, one: ActionState, language: Language) -> str:
     if one.status in ("already", "skipped", "kept"):
         return say(language, phrase(f"run.note.{one.status}"))
     if one.status == "running":
+        if action.by == "user" and among_root:
+            return say(language, phrase("run.note.as-you"))
         if action.quiet_seconds is not None or (action.seconds or 0) >= 60:
             return say(language, phrase("run.note.usual", time=about(max(action.seconds or 0.0, action.quiet_seconds or 0.0), language)))
-        return say(language, phrase("run.note.as-you")) if action.by == "user" else ""
     return ""
 
 

@@ -67,6 +67,7 @@ def pieces(raw: bytes) -> list[Piece]:
     """Return one raw line as a terminal shows it at its end; blanks at its end are not kept."""
     line = decoded(raw)
     if _STRAIGHT.match(line):
+        line = line.rstrip(" ")
         return [(line, PLAIN)] if line else []
     row = _Row()
     for token in _TOKEN.finditer(line):
@@ -107,14 +108,7 @@ class _Row:
 
     def put(self, text: str) -> None:
         """Write `text` over what stands at the cursor; a wide character takes its cell and an empty one."""
-        if not text.isascii():
-            text_cells: list[str] = []
-            for character in text:
-                width = cells_of(character)
-                if width:
-                    text_cells += [character] if width == 1 else [character, ""]
-        else:
-            text_cells = list(text)
+        text_cells = list(text) if text.isascii() else _cells(text)
         self.reach(self.at)
         end = self.at + len(text_cells)
         self.text[self.at : end] = text_cells
@@ -159,6 +153,18 @@ class _Row:
         return found
 
 
+def _cells(text: str) -> list[str]:
+    """Return what stands in each cell: a wide character and an empty cell behind it, marks without a width on the letter before."""
+    found: list[str] = []
+    for character in text:
+        width = cells_of(character)
+        if width:
+            found += [character] if width == 1 else [character, ""]
+        elif found:
+            found[-1 if found[-1] else -2] += character
+    return found
+
+
 def _obey(row: _Row, token: re.Match[str]) -> None:
     """Carry out one token of the line."""
     if text := token["text"]:
@@ -191,7 +197,16 @@ def _obey_sequence(row: _Row, final: str, params: str) -> None:
         row.go(row.at - max(1, count))
 
 
-_ATTRIBUTES = {1: ("bold", True), 3: ("italic", True), 4: ("underline", True), 7: ("reverse", True), 22: ("bold", False), 23: ("italic", False), 24: ("underline", False), 27: ("reverse", False)}
+_ATTRIBUTES = {
+    1: ("bold", True),
+    3: ("italic", True),
+    4: ("underline", True),
+    7: ("reverse", True),
+    22: ("bold", False),
+    23: ("italic", False),
+    24: ("underline", False),
+    27: ("reverse", False),
+}
 
 
 @lru_cache(maxsize=2048)

@@ -1,0 +1,147 @@
+"""A followed run is plain lines: what begins, what ends, why it failed, and that silence is normal."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from steps.model.run import RunStatus
+from tests.ui.fake_run import START, FakeRun, asking, failed, halfway
+from tui.follow import exit_code, follow
+
+
+class Clock:
+    """A clock that a test moves, and what happens at each look."""
+
+    def __init__(self, run: FakeRun, *scenes: object) -> None:
+        self.run = run
+        self.at = START + 415
+        self.scenes = list(scenes)
+
+    def now(self) -> float:
+        return self.at
+
+    def wait(self, seconds: float) -> None:
+        self.at += seconds
+        if self.scenes:
+            scene = self.scenes.pop(0)
+            assert callable(scene)
+            scene()
+        else:
+            self.at += 60
+
+
+def followed(run: FakeRun, *scenes: object, verbose: bool = False, json: bool = False) -> tuple[int, list[str]]:
+    clock = Clock(run, *scenes)
+    lines: list[str] = []
+    code = follow(run, "en", lines.append, now=clock.now, wait=clock.wait, verbose=verbose, json=json)
+    return code, [line[10:] for line in lines]
+
+
+def done(run: FakeRun) -> None:
+    run.action("driver.install", "done", started=163, seconds=588)
+    run.now_is("done", exit=0, ended=START + 900)
+
+
+def test_every_change_is_one_line(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    code, lines = followed(run, lambda: run.action("driver.install", "done", started=163, seconds=588), lambda: done(run))
+    assert code == 0
+    assert lines == [
+        "step 1 of 9  Return point saved: done, 0:21",
+        "step 2 of 9  Kernel headers 6.5.0-41: done, 0:38",
+        "step 3 of 9  Driver 580 open, module by DKMS: running",
+        "step 6 of 9  ~/envs/dl: PyTorch 2.15.0: running",
+        "run 1130-a: running, 2 of 9 steps done",
+        "step 3 of 9  Driver 580 open, module by DKMS: done, 9:48",
+        "run 1130-a: done, 15:00",
+    ]
+
+
+def test_a_silent_step_says_that_silence_is_normal_until_it_is_not(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+
+    def later() -> None:
+        return None
+
+    clock = Clock(run)
+    lines: list[str] = []
+    looks = 0
+
+    def wait(seconds: float) -> None:
+        nonlocal looks
+        looks += 1
+        clock.at += 100
+        if looks == 9:
+            done(run)
+
+    follow(run, "en", lines.append, now=clock.now, wait=wait)
+    text = "\n".join(lines)
+    assert "running, 5:52, silence is normal up to 12 min" in text
+    assert "no output for 13:20, usual is up to 12 min" in text
+    later()
+
+
+def test_a_failure_says_why_with_the_deciding_line(tmp_path: Path) -> None:
+    code, lines = followed(failed(tmp_path))
+    assert code == 1
+    assert 'Step "Driver 580 open, module by DKMS" ended with exit code 10.' in lines
+    assert "| cc: error: unrecognized command-line option '-ftrivial-auto-var-init=zero'" in lines
+    assert lines[-1].endswith("Go on: bringup resume 1130-a. Take back: bringup undo 1130-a")
+
+
+def test_verbose_writes_every_line_of_output_once(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    more = [lambda: run.print("driver.install", b"\x1b[32mhalf"), lambda: run.print("driver.install", b" line\x1b[0m\n"), lambda: done(run)]
+    code, lines = followed(run, *more, verbose=True)
+    assert code == 0
+    assert sum(line.startswith("| Unpacking package-") for line in lines) == 2107
+    assert lines.count("| half line") == 1
+
+
+def test_a_question_is_said_once_and_waits(tmp_path: Path) -> None:
+    run = asking(tmp_path)
+    code, lines = followed(run, lambda: None, lambda: None, lambda: done(run))
+    assert code == 0
+    assert sum("Answer it with: bringup attach 1130-a" in line for line in lines) == 1
+    assert "| *** nccl.conf (Y/I/N/O/D/Z) [default=N] ?" in lines
+
+
+def test_json_writes_only_what_needs_a_person(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    assert followed(run, lambda: done(run), json=True) == (0, [])
+
+
+def test_a_dead_runner_ends_it(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    run.has_runner = False
+    code, lines = followed(run)
+    assert code == 1
+    assert lines[-1] == "The runner is gone (power or kill). Go on with: bringup resume 1130-a"
+
+
+@pytest.mark.parametrize(
+    ("status", "exit", "code"),
+    [
+        ("done", 0, 0),
+        ("failed", 20, 20),
+        ("failed", 12, 12),
+        ("reboot", None, 10),
+        ("cancelled", None, 5),
+        ("undone", 0, 0),
+        ("undo-failed", None, 22),
+    ],
+)
+def test_the_exit_code_is_the_runs(tmp_path: Path, status: RunStatus, exit: int | None, code: int) -> None:
+    run = halfway(tmp_path)
+    run.now_is(status, exit=exit)
+    assert exit_code(run.state()) == code
+
+
+def test_following_loads_no_screen() -> None:
+    program = "import sys, tui.follow; print([name for name in sys.modules if name.split('.')[0] in ('textual', 'pyte')])"
+    ended = subprocess.run((sys.executable, "-c", program), capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "[]"
