@@ -44,8 +44,7 @@ def configured(url: str) -> Succeeds:
     """
     plain = re.escape(re.sub(r"^https?://", "", url).rstrip("/"))
     pattern = rf"^(deb |URIs:).*{plain}"
-    where = ("/etc/apt/sources.list", "/etc/apt/sources.list.d")
-    return Succeeds(argv=("grep", "-rqsE", "--include=*.list", "--include=*.sources", "-e", pattern, *where))
+    return Succeeds(argv=("grep", "-rqsE", "--include=*.list", "--include=*.sources", "-e", pattern, "/etc/apt"))
 
 
 def nvidia_repository(url: str) -> tuple[AnyAction, ...]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeGuard
 
 from steps.managers import apt_messages
 from steps.managers.base import Argv, Change, Holder, Installed, Kept, Simulation, Snapshot
@@ -154,7 +154,7 @@ def kept(simulation: Simulation, host: Host, folder: str) -> Kept:
 # --- the way back ---------------------------------------------------------------------------------
 
 
-def _present(package: Installed | None) -> bool:
+def _present(package: Installed | None) -> TypeGuard[Installed]:
     """Whether files of the package are unpacked, in whatever state."""
     return package is not None and package.status[1:2] not in ("n", "c")
 
@@ -164,51 +164,43 @@ def restore(before: Snapshot, after: Snapshot, kept: Kept) -> tuple[Argv, ...]:
 
     One transaction names every package that differs, so that the resolver has nothing left to choose.
     """
-    back: list[str] = []
+    back: dict[str, str] = {}
     gone: list[str] = []
-    leftovers: list[str] = []
+    purge: list[str] = []
     for name in sorted(before.packages.keys() | after.packages.keys()):
         was, now = before.packages.get(name), after.packages.get(name)
-        if was is not None and _present(was):
-            if now is None or not _present(now) or now.version != was.version:
-                back.append(kept.files.get(f"{name}={was.version}", f"{name}={was.version}"))
-        elif _present(now):
-            # With "rc" before, its configuration files stay: dpkg --purge would take them.
-            gone.append(f"{name}-") if was is not None else gone.append(f"{name}_")
-        elif was is None:
-            leftovers.append(name)
+        if _present(was):
+            if not _present(now) or now.version != was.version:
+                back[name] = kept.files.get(f"{name}={was.version}", f"{name}={was.version}")
+        elif now is not None:
+            if _present(now):
+                gone.append(name)
+            # What was removed but not purged before keeps its configuration files.
+            if was is None:
+                purge.append(name)
     commands: list[Argv] = []
     if back or gone:
-        purge = ("--purge",) if all(name.endswith("_") for name in gone) else ()
-        targets = (*back, *(f"{name[:-1]}-" for name in gone))
         permit = ("--allow-downgrades", "--allow-change-held-packages", "--no-install-recommends")
-        commands.append(("apt-get", "-y", *SAFE, *permit, *purge, "install", *targets))
-    if leftovers:
-        commands.append(("dpkg", "--purge", *leftovers))
-    return (*commands, *_marks(before, after, back))
+        commands.append(("apt-get", "-y", *SAFE, *permit, "install", *back.values(), *(f"{name}-" for name in gone)))
+    if purge:
+        commands.append(("dpkg", "--purge", *purge))
+    return (*commands, *_marks(before, after, frozenset(back)))
 
 
-def _marks(before: Snapshot, after: Snapshot, back: Iterable[str]) -> tuple[Argv, ...]:
-    """Return what puts automatic marks and holds back, for the packages that lost them or may have."""
-    touched = bool(tuple(back))
-    automatic: list[str] = []
-    manual: list[str] = []
-    held: list[str] = []
-    free: list[str] = []
+def _marks(before: Snapshot, after: Snapshot, back: frozenset[str]) -> tuple[Argv, ...]:
+    """Return what puts automatic marks and holds back: a package that is named in a transaction counts as asked for."""
+    groups: dict[str, list[str]] = {"auto": [], "manual": [], "hold": [], "unhold": []}
     for name, was in before.packages.items():
+        now = after.packages.get(name)
         if not _present(was):
             continue
-        now = after.packages.get(name)
-        changed = now is None or not _present(now) or (touched and now.version != was.version)
-        if changed or now is None or now.automatic != was.automatic:
-            (automatic if was.automatic else manual).append(name)
-        if changed or now is None or now.held != was.held:
-            if was.held:
-                held.append(name)
-            elif now is not None and now.held:
-                free.append(name)
-    groups = (("auto", automatic), ("manual", manual), ("hold", held), ("unhold", free))
-    return tuple(("apt-mark", mark, *sorted(names)) for mark, names in groups if names)
+        if name in back or now is None or now.automatic != was.automatic:
+            groups["auto" if was.automatic else "manual"].append(name)
+        if was.held and (name in back or now is None or not now.held):
+            groups["hold"].append(name)
+        if not was.held and now is not None and now.held:
+            groups["unhold"].append(name)
+    return tuple(("apt-mark", mark, *sorted(names)) for mark, names in groups.items() if names)
 
 
 def repair(host: Host) -> tuple[Argv, ...]:
@@ -232,11 +224,10 @@ def lock_holder(host: Host) -> Holder | None:
         return None
     told = host.run(("stat", "-c", "%i %n", *LOCKS))
     inodes = dict(line.split(" ", 1) for line in told.stdout.splitlines())
-    for line in _LOCK_LINE.finditer(table):
-        lock = inodes.get(line["inode"])
-        if lock is None:
-            continue
-        pid = int(line["pid"])
-        name = host.read(f"/proc/{pid}/comm") if pid > 0 else None
-        return Holder(lock=lock, pid=pid if pid > 0 else None, name=name.strip() if name else None)
+    held = {inodes[line["inode"]]: int(line["pid"]) for line in _LOCK_LINE.finditer(table) if line["inode"] in inodes}
+    for lock in LOCKS:
+        if lock in held:
+            pid = held[lock]
+            name = host.read(f"/proc/{pid}/comm") if pid > 0 else None
+            return Holder(lock=lock, pid=pid if pid > 0 else None, name=name.strip() if name else None)
     return None

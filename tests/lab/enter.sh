@@ -40,10 +40,14 @@ main() {
     network
     mkdir -p -m 755 "$lab"
     mount -t tmpfs -o "size=$size,mode=755" lab "$lab"
-    if [ -z "$write" ]; then
+    # Before the copies below: the root itself may lie under one of those folders.
+    if [ -n "$write" ]; then
+        mkdir "$lab/root"
+        mount --bind "$root" "$lab/root"
+    else
         overlay "$root" "$lab/root" "$lab/of"
-        root=$lab/root
     fi
+    root=$lab/root
     local folder
     for folder in /var/lib /opt /root; do overlay "$folder" "$folder" "$lab/of${folder//\//-}"; done
     mount -t tmpfs -o mode=755 lab /run
