@@ -53,5 +53,9 @@ def _palette(environ: Mapping[str, str], term: str, *, console: bool, no_color: 
 
 def is_utf8(environ: Mapping[str, str]) -> bool:
     """Return whether the locale says that the terminal reads UTF-8."""
-    locale = next((environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environ.get(name)), "")
+    names = ["LC_ALL", "LC_CTYPE", "LANG"]
+    # Python itself writes LC_CTYPE=C.UTF-8 into the environment of a C locale (PEP 538): that says nothing about the terminal.
+    if environ.get("LC_CTYPE") == "C.UTF-8" and environ.get("LANG", "C") in ("", "C", "POSIX"):
+        names.remove("LC_CTYPE")
+    locale = next((environ[name] for name in names if environ.get(name)), "")
     return "utf8" in locale.lower().replace("-", "")

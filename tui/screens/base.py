@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
 
 from textual import events
 from textual.screen import Screen
@@ -62,6 +62,8 @@ class Page(Screen[None]):
     AUTO_FOCUS = ""
     ALLOW_SELECT = False
     CSS = ""
+    TYPE_AHEAD: ClassVar = True
+    """Whether keys that were typed before this screen was seen count here."""
 
     def compose(self) -> ComposeResult:
         """Return the screen's widgets: one sheet."""
@@ -164,7 +166,15 @@ class Page(Screen[None]):
         """Do what the key says, and draw."""
         event.stop()
         event.prevent_default()
-        if self.size.width < LEAST_COLUMNS or self.size.height < LEAST_ROWS:
+        if self.app.screen is not self:
+            # A key of one burst with the key that opened the screen above; it belongs there, unless that one asks before it acts.
+            above = self.app.screen
+            if isinstance(above, Page) and above.TYPE_AHEAD:
+                above.post_message(events.Key(event.key, event.character))
+            return
+        # The application knows its size before a new screen does: keys that come in one burst must not be lost between screens.
+        columns, rows = self.app.size
+        if columns < LEAST_COLUMNS or rows < LEAST_ROWS:
             if event_name(event) in ("q", "ctrl+q", "ctrl+c"):
                 self.do_leave()
             return

@@ -14,6 +14,8 @@ from tui.widgets.field import Field
 class ConfirmPage(Page):
     """Asks one question; `word` must be typed when it is given, else Enter is enough."""
 
+    TYPE_AHEAD = False
+
     def __init__(self, title: str, sentences: Sequence[str], agreed: Callable[[], None], *, word: str = "", extra: Sequence[Key] = (), actions: Mapping[str, Callable[[], None]] | None = None, state: str = "") -> None:
         super().__init__()
         self._title = title

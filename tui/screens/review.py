@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 class ReviewScreen(MenuPage):
     """The cursor starts on Start; a number opens a step and comes back here."""
 
+    TYPE_AHEAD = False
+
     def __init__(self) -> None:
         super().__init__()
         self._number = 0
