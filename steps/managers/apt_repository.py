@@ -155,4 +155,3 @@ def debian_components(
         ),
         refresh("repository.components-refresh"),
     )
-

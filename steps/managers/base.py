@@ -193,7 +193,9 @@ def check(action: Packages, simulation: Simulation, host: Host, *, kernel: str |
         reason = protected(name, kernel)
         if reason is not None:
             raise PreflightError("removal-protected", package=name, reason=reason)
-    unexpected = [name for name in simulation.removed if not any(fnmatchcase(name.partition(":")[0], allowed) for allowed in action.may_remove)]
+    unexpected = [
+        name for name in simulation.removed if not any(fnmatchcase(name.partition(":")[0], allowed) for allowed in action.may_remove)
+    ]
     if unexpected:
         raise PreflightError("removal-refused", packages=" ".join(unexpected), count=len(unexpected))
     _check_space(simulation, host)
@@ -231,7 +233,17 @@ def packages_are(probe: PackagesAre, host: Host) -> bool | None:
     return True
 
 
-_MODULE_FOLDERS = ("updates/dkms", "updates", "extra", "extra/*", "weak-updates", "weak-updates/*", "kernel/*", "kernel/drivers/*", "kernel/drivers/*/*")
+_MODULE_FOLDERS = (
+    "updates/dkms",
+    "updates",
+    "extra",
+    "extra/*",
+    "weak-updates",
+    "weak-updates/*",
+    "kernel/*",
+    "kernel/drivers/*",
+    "kernel/drivers/*/*",
+)
 
 
 def module_files(host: Host, module: str, kernel: str) -> tuple[str, ...]:

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from steps.host.base import Host
 
 _SECTION = re.compile(
-    r"^(Installing|Upgrading|Removing|Downgrading|Reinstalling)( dependencies| weak dependencies| dependent packages| unused dependencies)?:$"
+    r"^(Installing|Upgrading|Removing|Downgrading|Reinstalling)(?: (?:weak )?(?:dependencies)| (?:dependent|unused) \w+)?:$"
 )
 _ROW = re.compile(r"^ (?P<name>[\w.+-]+)\s+(?P<arch>noarch|x86_64|aarch64|i686)\s+(?P<version>\S+)\s")
-_SIZE = re.compile(r"^(?P<what>Total download size|Total size|Installed size|Freed space): (?P<value>[\d.]+) (?P<unit>[kMGT]?)B?$", re.MULTILINE)
+_SIZE = re.compile(
+    r"^(?P<what>Total download size|Total size|Installed size|Freed space): (?P<value>[\d.]+) (?P<unit>[kMGT]?)B?$", re.MULTILINE
+)
 _UNITS = {"": 1, "k": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _ERROR = re.compile(r"^(?:Error: |Failed |No match for argument: )(?P<text>[^\n]*)", re.MULTILINE)
 
@@ -190,5 +192,7 @@ def parse(output: str) -> Simulation:
     sizes = {found["what"]: round(float(found["value"]) * _UNITS[found["unit"]]) for found in _SIZE.finditer(output)}
     freed = sizes.get("Freed space")
     return Simulation(
-        changes=tuple(changes), download_bytes=sizes.get("Total download size"), disk_bytes=sizes.get("Installed size", -freed if freed is not None else None)
+        changes=tuple(changes),
+        download_bytes=sizes.get("Total download size"),
+        disk_bytes=sizes.get("Installed size", -freed if freed is not None else None),
     )

@@ -35,8 +35,10 @@ def settings(host: Host, environ: Mapping[str, str], *, home: str, user: str | N
     proxy = word("PIP_PROXY", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy", key="proxy")
     certificates = word("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", key="cert")
     extras = tuple(_plain_index(part) for part in (extra or "").split())
-    for name, address in (("index-url", index), ("proxy", proxy), *(("extra-index-url", part) for part in extras), *(("find-links", part) for part in links)):
-        _refuse_secret(name, address)
+    _refuse_secrets("index-url", index)
+    _refuse_secrets("proxy", proxy)
+    _refuse_secrets("extra-index-url", *extras)
+    _refuse_secrets("find-links", *links)
     return Installer(
         uv=_uv(host, environ, home),
         pythons=_pythons(host, home),
@@ -57,9 +59,11 @@ def _plain_index(address: str) -> str:
     return rest if equals and "/" not in name else address
 
 
-def _refuse_secret(name: str, address: str | None) -> None:
-    if address is not None and urlsplit(address).password:
-        raise PreflightError("secret-in-address", setting=name, host=urlsplit(address).hostname or "?")
+def _refuse_secrets(name: str, *addresses: str | None) -> None:
+    """Raise for an address that holds a password."""
+    for address in addresses:
+        if address is not None and urlsplit(address).password:
+            raise PreflightError("secret-in-address", setting=name, host=urlsplit(address).hostname or "?")
 
 
 def _pip_config(host: Host, environ: Mapping[str, str], home: str) -> Mapping[str, str]:
@@ -88,7 +92,13 @@ def _pip_config(host: Host, environ: Mapping[str, str], home: str) -> Mapping[st
 
 def _uv(host: Host, environ: Mapping[str, str], home: str) -> str | None:
     """Return the path of uv: on the person's PATH, else where its installer puts it, else what an earlier run of ours made."""
-    folders = [*environ.get("PATH", "").split(":"), f"{home}/.local/bin", f"{home}/.cargo/bin", f"{home}/.local/share/bringup/uv/bin", "/opt/bringup/uv/bin"]
+    folders = [
+        *environ.get("PATH", "").split(":"),
+        f"{home}/.local/bin",
+        f"{home}/.cargo/bin",
+        f"{home}/.local/share/bringup/uv/bin",
+        "/opt/bringup/uv/bin",
+    ]
     return next((f"{folder}/uv" for folder in folders if folder.startswith("/") and host.exists(f"{folder}/uv")), None)
 
 

@@ -185,7 +185,11 @@ class Fetching(Record):
 
     def environment(self, manager: Literal["uv", "venv"]) -> Mapping[str, str]:
         """Return the variables of one installer; without a named bundle, uv is told to trust what the system trusts."""
-        env = {"PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"} if manager == "venv" else {"UV_NO_PROGRESS": "1", "UV_NATIVE_TLS": "1"}
+        env = (
+            {"PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+            if manager == "venv"
+            else {"UV_NO_PROGRESS": "1", "UV_NATIVE_TLS": "1"}
+        )
         if self.proxy is not None:
             env |= {"HTTPS_PROXY": self.proxy, "HTTP_PROXY": self.proxy, "ALL_PROXY": self.proxy}
         if self.certificates is not None:
@@ -205,7 +209,9 @@ def fetching(profile: Profile, installer: Installer, indexes: tuple[str, ...]) -
     for link in links:
         options += ["--find-links", link]
     return Fetching(
-        options=tuple(options), proxy=profile.network.proxy or installer.proxy, certificates=profile.network.ca_file or installer.certificates
+        options=tuple(options),
+        proxy=profile.network.proxy or installer.proxy,
+        certificates=profile.network.ca_file or installer.certificates,
     )
 
 

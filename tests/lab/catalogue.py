@@ -136,7 +136,9 @@ def nvidia() -> list[Deb]:
     for branch, version in (("570", "570.124.06-1"), ("580", "580.82.07-1")):
         pin = f"Package: *nvidia* cuda-drivers* libcuda1*\nPin: version {branch}.*\nPin-Priority: 1000\n".encode()
         relations_ = {"Provides": "nvidia-driver-pinning", "Conflicts": "nvidia-driver-pinning"}
-        found.append(Deb(f"nvidia-driver-pinning-{branch}", version, "all", 10, relations_, {f"/etc/apt/preferences.d/nvidia-{branch}": File(pin)}))
+        found.append(
+            Deb(f"nvidia-driver-pinning-{branch}", version, "all", 10, relations_, {f"/etc/apt/preferences.d/nvidia-{branch}": File(pin)})
+        )
     return found
 
 
@@ -159,7 +161,11 @@ def debian() -> list[Deb]:
         f"{modules}/build": File(b"stand-in for the link to the headers\n"),
         f"/usr/src/linux-headers-{KERNEL}/Makefile": File(b"VERSION = 6\n"),
     }
-    image = {f"{modules}/modules.builtin": File(), f"{modules}/kernel/drivers/gpu/drm/nouveau/nouveau.ko": File(), f"/boot/vmlinuz-{KERNEL}": File()}
+    image = {
+        f"{modules}/modules.builtin": File(),
+        f"{modules}/kernel/drivers/gpu/drm/nouveau/nouveau.ko": File(),
+        f"/boot/vmlinuz-{KERNEL}": File(),
+    }
     version = "6.1.129-1"
     found = [
         Deb(f"linux-image-{KERNEL}", version, "amd64", 400_000, {}, image),
@@ -187,10 +193,13 @@ def debian() -> list[Deb]:
 def misbehaving() -> list[Deb]:
     """Return the packages that go wrong in one way each."""
 
-    def odd(name: str, body: str = "", version: str = "1.0", depends: str = "", files: dict[str, File] | None = None, size: int = 60) -> Deb:
+    def odd(
+        name: str, body: str = "", *, version: str = "1.0", depends: str = "", files: dict[str, File] | None = None, size: int = 60
+    ) -> Deb:
         scripts = {"postinst": _configure(body)} if body else {}
         return Deb(name, version, "all", size, {"Depends": depends} if depends else {}, files or {}, scripts)
 
+    count = 'i=0; while [ $i -lt "$n" ]; do i=$((i+1)); echo "working $i/$n"; sleep 1; done'
     ask = "printf 'Do you accept the EULA? [y/N] ' >/dev/tty; read -r a </dev/tty; [ \"$a\" = y ] || exit 1"
     return [
         odd("lab-ok"),
@@ -198,7 +207,7 @@ def misbehaving() -> list[Deb]:
         odd("lab-old", version="2.0", files={"/etc/lab-old.conf": File(b"version = 2\n")}),
         odd("lab-fail", "echo 'Error! Bad return status for module build' >&2; exit 10"),
         odd("lab-dep-of-fail", depends="lab-fail"),
-        odd("lab-sleep", 'n=$(cat /etc/lab/seconds 2>/dev/null || echo 60); i=0; while [ $i -lt "$n" ]; do i=$((i+1)); echo "working $i/$n"; sleep 1; done'),
+        odd("lab-sleep", f"n=$(cat /etc/lab/seconds 2>/dev/null || echo 60); {count}"),
         odd("lab-flood", "seq -f 'CC [M]  /var/lib/dkms/nvidia/build/file%.0f.o' \"$(cat /etc/lab/lines 2>/dev/null || echo 200000)\""),
         odd("lab-tty", ask),
         odd("lab-conffile", version="1.0", files={"/etc/lab-conffile.conf": File(b"level = 1\n")}),

@@ -31,6 +31,10 @@ class LabHost(FileTree):
             return Result(status=None)
         return Result(stdout=done.stdout, stderr=done.stderr, status=done.returncode)
 
+    def recorded(self) -> tuple[tuple[str, ...], ...]:
+        """Return no command: this is no recording."""
+        return ()
+
     def command(self, argv: tuple[str, ...]) -> tuple[str, ...]:
         """Return how `argv` is started in the root from here."""
         return self.machine.inside(*argv)

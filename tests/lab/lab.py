@@ -103,7 +103,8 @@ def machine(lab: Lab, *, size: str = "1500M", served: bool = True) -> Iterator[L
     serve = ("--serve", str(lab.repositories)) if served else ()
     argv = ("bash", str(HERE / "enter.sh"), "--hold", "--size", size, *serve, str(lab.root))
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdin is not None and holder.stdout is not None
+        assert holder.stdin is not None
+        assert holder.stdout is not None
         try:
             word, _, root = holder.stdout.readline().strip().partition(" ")
             if word != "ready":

@@ -53,10 +53,10 @@ def write(folder: Path, debs: Sequence[Deb], key: SigningKey, *, origin: str, la
     with ThreadPoolExecutor() as pool:
         for deb, data in zip(debs, pool.map(pack, debs), strict=True):
             (folder / deb.file_name).write_bytes(data)
-            sums = {"Filename": f"./{deb.file_name}", "Size": str(len(data)), "SHA256": hashlib.sha256(data).hexdigest()}
+            where = {"Filename": f"./{deb.file_name}", "Size": str(len(data)), "SHA256": hashlib.sha256(data).hexdigest()}
             fields = deb.control()
             description = fields.pop("Description")
-            paragraphs.append(stanza({**fields, **sums, "Description": description}))
+            paragraphs.append(stanza({**fields, **where, "Description": description}))
     index = "\n".join(paragraphs).encode()
     indexes = {"Packages": index, "Packages.gz": gzip.compress(index, 1, mtime=0)}
     sums = ""

@@ -67,9 +67,13 @@ def etc(host: LabHost) -> Mapping[str, str]:
 def test_the_repository_is_known_by_a_key_that_vouches_for_it_alone(host: LabHost) -> None:
     for action in apt_repository.nvidia_repository(catalogue.NVIDIA_URL):
         done(host, action)
-    assert "Signed-By: /etc/apt/keyrings/cuda-archive-keyring.gpg" in (host.read("/etc/apt/sources.list.d/cuda-debian12-x86_64.sources") or "")
+    assert "Signed-By: /etc/apt/keyrings/cuda-archive-keyring.gpg" in (
+        host.read("/etc/apt/sources.list.d/cuda-debian12-x86_64.sources") or ""
+    )
     assert host.exists("/usr/share/keyrings/cuda-archive-keyring.gpg") is False
-    assert host.listdir("/etc/apt/trusted.gpg.d") == tuple(name for name in host.listdir("/etc/apt/trusted.gpg.d") or () if "cuda" not in name)
+    assert host.listdir("/etc/apt/trusted.gpg.d") == tuple(
+        name for name in host.listdir("/etc/apt/trusted.gpg.d") or () if "cuda" not in name
+    )
     policy = host.run(("apt-cache", "policy", "libnccl2")).stdout
     assert "600 https://developer.download.nvidia.com" in policy
 
@@ -91,7 +95,8 @@ def test_a_second_key_for_one_repository_is_named_as_the_cause(stocked: LabHost)
     stocked.write_bytes("/etc/apt/sources.list.d/zz-by-hand.list", line.encode())
     result = start(stocked.machine, APT.refresh_argv())
     cause = APT.cause(result.stdout + result.stderr)
-    assert isinstance(cause, Phrase) and cause.key == "manager.apt.signed-by-twice"
+    assert isinstance(cause, Phrase)
+    assert cause.key == "manager.apt.signed-by-twice"
 
 
 # --- simulation -----------------------------------------------------------------------------------
@@ -102,8 +107,10 @@ def test_the_simulation_names_every_package_and_both_sizes(shelf: LabHost) -> No
     assert simulation.problem is None
     assert len(simulation.changes) == 76
     assert Change(name="libnccl2", after="2.26.2-1+cuda12.8") in simulation.changes
-    assert simulation.download_bytes is not None and 500_000 < simulation.download_bytes < 5_000_000
-    assert simulation.disk_bytes is not None and 9e9 < simulation.disk_bytes < 12e9
+    assert simulation.download_bytes is not None
+    assert 500_000 < simulation.download_bytes < 5_000_000
+    assert simulation.disk_bytes is not None
+    assert 9e9 < simulation.disk_bytes < 12e9
     assert simulation.removed == ()
 
 
@@ -123,7 +130,8 @@ def test_a_removal_that_the_plan_does_not_name_is_refused(stocked: LabHost) -> N
         base.check(switch, simulation, stocked)
     assert refusal.value.code == "removal-refused"
     result = perform(stocked, switch)
-    assert result is not None and result.returncode == 100
+    assert result is not None
+    assert result.returncode == 100
     assert APT.cause(result.stdout + result.stderr) == Phrase(
         key="manager.apt.removal", params={"text": "Packages need to be removed but remove is disabled"}
     )
@@ -144,7 +152,8 @@ def test_an_unknown_package_is_named(shelf: LabHost) -> None:
 
 def test_packages_that_do_not_fit_say_which(shelf: LabHost) -> None:
     problem = APT.simulate(apt.install("t", "t", ("lab-unmet",)), shelf).problem
-    assert isinstance(problem, Phrase) and problem.key == "manager.apt.unmet"
+    assert isinstance(problem, Phrase)
+    assert problem.key == "manager.apt.unmet"
     assert "lab-does-not-exist" in str(problem.params["text"])
 
 
@@ -186,7 +195,8 @@ def test_a_replaced_driver_comes_back_from_the_packages_put_aside(stocked: LabHo
     done(stocked, apt.install("h", "h", ("linux-headers-amd64", "cuda-drivers")))
     stocked.remove("/etc/apt/preferences.d/bringup-nvidia-branch")
     listed, settings, before = packages(stocked), etc(stocked), APT.snapshot(stocked)
-    assert before is not None and before.packages["nvidia-driver"].version == "570.124.06-1"
+    assert before is not None
+    assert before.packages["nvidia-driver"].version == "570.124.06-1"
     action = apt.install("t", "t", ("nvidia-open",), may_remove=("cuda-drivers", "nvidia-kernel-dkms"))
     simulation = APT.simulate(action, stocked)
     base.check(action, simulation, stocked)
@@ -228,7 +238,8 @@ def test_a_configuration_file_that_was_changed_stays_and_nobody_is_asked(stocked
 
 def test_a_failed_script_is_named_and_the_repair_is_planned(stocked: LabHost) -> None:
     result = perform(stocked, apt.install("t", "t", ("lab-fail",)))
-    assert result is not None and result.returncode == 100
+    assert result is not None
+    assert result.returncode == 100
     assert APT.cause(result.stdout + result.stderr) == Phrase(key="manager.apt.script", params={"text": "lab-fail"})
     assert APT.installed(stocked, ("lab-fail", "lab-ok")) == {"lab-fail": None, "lab-ok": None}
     assert [argv[0] for argv in APT.repair(stocked)] == ["dpkg", "apt-get"]
@@ -249,7 +260,8 @@ def test_the_holder_of_the_lock_is_named_before_anything_is_tried(stocked: LabHo
         holder = APT.lock_holder(stocked)
         result = start(stocked.machine, ("apt-get", "-y", "-o", "DPkg::Lock::Timeout=0", "install", "lab-ok"))
         other.kill()
-    assert holder is not None and (holder.lock, holder.name) == ("/var/lib/dpkg/lock-frontend", "apt-get")
+    assert holder is not None
+    assert (holder.lock, holder.name) == ("/var/lib/dpkg/lock-frontend", "apt-get")
     assert APT.busy(result.stdout + result.stderr) == Holder(lock="/var/lib/dpkg/lock-frontend", pid=holder.pid, name="apt-get")
 
 
@@ -301,6 +313,7 @@ def test_a_killed_supervisor_leaves_apt_to_finish_and_its_output_complete(stocke
         while APT.lock_holder(stocked) is not None and time.monotonic() < deadline:
             time.sleep(0.1)
     text = spool.read_text(encoding="utf-8")
-    assert "working 3/3" in text and "Setting up lab-ok" in text
+    assert "working 3/3" in text
+    assert "Setting up lab-ok" in text
     assert APT.installed(stocked, ("lab-sleep", "lab-ok")) == {"lab-sleep": "1.0", "lab-ok": "1.0"}
     assert APT.repair(stocked) == ()
