@@ -198,7 +198,7 @@ def cudas() -> Mapping[str, Cuda]:
 def repository_of(os_id: str | None, version: str | None) -> CudaRepository | None:
     """Return NVIDIA's repository for a distribution, or `None` when we know of none."""
     for row in rows("cuda_repos.toml", "repository", CudaRepository):
-        if os_id in row.os and version and row.version in (version, version.split(".", maxsplit=1)[0]):
+        if os_id in row.os and (row.version is None or (version and row.version in (version, version.split(".", maxsplit=1)[0]))):
             return row
     return None
 

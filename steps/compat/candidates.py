@@ -7,7 +7,7 @@ from itertools import chain
 
 from steps.catalog import frameworks as catalog
 from steps.catalog import stack
-from steps.catalog.versions import at_least, number
+from steps.catalog.versions import at_least, line, number
 from steps.compat.case import Case, installed_driver
 from steps.compat.driver_rules import driver_findings, in_repository, signed
 from steps.compat.framework_rules import cuda_of, glibc_of, has_kernels
@@ -102,6 +102,11 @@ def torch_candidates(case: Case, version: str | None = None, variant: str | None
     Releases of low confidence come last. On a machine with cards the CPU variant is yielded only when asked for.
     """
     fitting = [row for row in catalog.torch_releases() if version is None or _matches(row.version, version)]
+    if case.vendor == "amd" and variant is None:
+        # What AMD supports on the installed driver goes before what is newest.
+        pairs = [(release, name) for release in fitting for name in _variants(case, release, None)]
+        yield from sorted(pairs, key=lambda pair: not fits_rocm(case.machine, pair[1].removeprefix("rocm")))
+        return
     for low in (False, True):
         for release in fitting:
             if (release.confidence == "low") == low:
@@ -139,13 +144,14 @@ def _rocm_variants(case: Case, release: catalog.TorchRelease) -> list[str]:
     series = next((row for row in catalog.rocm_torch() if row.series == ".".join(map(str, number(release.version)[:2]))), None)
     if series is None or not gfx or not (gfx <= set(series.gfx)):
         return []
-    names = [row.name for row in release.variant if row.name.startswith("rocm")]
-    return sorted(names, key=lambda name: (not fits_rocm(case.machine, name.removeprefix("rocm")), [-part for part in number(name.removeprefix("rocm"))]))
+    built = {row.rocm for row in catalog.rocm_wheels() if gfx <= set(row.gfx)}
+    names = [row.name for row in release.variant if row.name.startswith("rocm") and row.name.removeprefix("rocm") in built]
+    return sorted(names, key=lambda name: number(name.removeprefix("rocm")), reverse=True)
 
 
 def fits_rocm(machine: Machine, rocm: str) -> bool:
     """Return whether AMD supports a ROCm release on the kernel driver that is installed with another, as far as is known."""
-    have = {".".join(map(str, number(kit.version)[:2])) for kit in machine.toolkits if kit.version and (kit.source == "rocm" or "rocm" in (kit.path or ""))}
+    have = {line(machine.driver.library_version)} if machine.driver.library_version else set[str]()
     row = next((row for row in catalog.rocms() if row.version == rocm), None)
     return not have or bool(row and have & set(row.driver))
 
@@ -153,8 +159,8 @@ def fits_rocm(machine: Machine, rocm: str) -> bool:
 def python_candidates(case: Case, known: tuple[str, ...]) -> list[str]:
     """Return the Python lines that a framework has wheels for, the system's own first, then the one that fits most."""
     own = case.machine.tools.get("python3") or case.machine.tools.get("python")
-    line = ".".join(map(str, number(own)[:2])) if own else None
-    return sorted((one for one in PYTHONS if one in known), key=lambda one: (one != line, PYTHONS.index(one)))
+    system = line(own) if own else None
+    return sorted((one for one in PYTHONS if one in known), key=lambda one: (one != system, PYTHONS.index(one)))
 
 
 def cuda_candidates(case: Case) -> tuple[str, ...]:

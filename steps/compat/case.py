@@ -56,7 +56,8 @@ class Gpu:
 
 def short_name(name: str | None) -> str:
     """Return a card's name without its maker's: `RTX 4090`."""
-    return re.sub(r"^(NVIDIA|AMD|Intel)\s+|GeForce\s+", "", re.sub(r"^(NVIDIA|AMD|Intel)\s+", "", name or "")).strip()
+    plain = re.sub(r"^(NVIDIA|AMD|Intel)\s+", "", (name or "").partition(" / ")[0])
+    return plain.replace("GeForce ", "").strip()
 
 
 def architecture_title(name: str | None) -> str:
@@ -138,8 +139,9 @@ class Case:
 
     @property
     def virtual_gpu(self) -> bool:
-        """Whether a card is a slice that the host's GRID driver hands out."""
-        return any(_VIRTUAL.search(gpu.card.name or "") for gpu in self.gpus)
+        """Whether a card is a slice that the host's GRID driver hands out; Azure hands out the A10 in no other way."""
+        hosted = self.machine.os.virtualization == "microsoft"
+        return any(_VIRTUAL.search(gpu.card.name or "") or (hosted and short_name(gpu.card.name) == "A10") for gpu in self.gpus)
 
     @cached_property
     def data_center(self) -> bool:
@@ -154,7 +156,7 @@ class Case:
     @cached_property
     def repository(self) -> stack.CudaRepository | None:
         """NVIDIA's repository for this system and processor, if there is one."""
-        row = stack.repository_of(self.machine.os.id, self.machine.os.version)
+        row = stack.repository_of("wsl" if self.wsl else self.machine.os.id, self.machine.os.version)
         if row is None and self.distribution and self.distribution.token:
             row = stack.repository_of(self.distribution.os[0], self.distribution.version)
         return row if row and repository_arch(self.machine.os.arch) in row.arches else None

@@ -1,0 +1,107 @@
+"""Which packages a driver is, by distribution, source and kind of kernel modules."""
+
+from __future__ import annotations
+
+import re
+
+from steps.catalog.versions import line, number
+from steps.compat.case import Case, repository_arch
+from steps.compat.driver_rules import archive_variant, signed
+
+REPLACED = (
+    "nvidia-driver*",
+    "nvidia-dkms*",
+    "nvidia-kernel*",
+    "nvidia-open*",
+    "nvidia-headless*",
+    "nvidia-utils*",
+    "nvidia-compute-utils*",
+    "nvidia-firmware*",
+    "nvidia-modprobe*",
+    "nvidia-persistenced*",
+    "nvidia-settings*",
+    "nvidia-prime*",
+    "nvidia-alternative*",
+    "nvidia-support*",
+    "nvidia-smi*",
+    "nvidia-*-common*",
+    "nvidia-tesla*",
+    "firmware-nvidia*",
+    "libnvidia-cfg1*",
+    "libnvidia-common*",
+    "libnvidia-compute*",
+    "libnvidia-decode*",
+    "libnvidia-encode*",
+    "libnvidia-extra*",
+    "libnvidia-fbc1*",
+    "libnvidia-gl*",
+    "libnvidia-gpucomp*",
+    "libnvidia-ml1*",
+    "libcuda1*",
+    "linux-modules-nvidia-*",
+    "linux-objects-nvidia-*",
+    "linux-signatures-nvidia-*",
+    "xserver-xorg-video-nvidia*",
+    "cuda-drivers*",
+)
+"""Packages that a change of driver may remove: the old driver's own, nothing of containers, toolkits or the desktop."""
+
+
+def packages(case: Case) -> tuple[str, ...]:
+    """Return the packages of the planned driver; empty when we know none for this system and source."""
+    driver, row = case.driver, case.distribution
+    if driver.source == "nvidia-repo":
+        pinned = f"={driver.branch}.*" if row is None or row.manager == "apt" else ""
+        return (("nvidia-open" if driver.flavor == "open" else "cuda-drivers") + pinned,)
+    if driver.source == "rpmfusion":
+        last = number(driver.branch or "") == (580,) and any(gpu.row and gpu.row.last_branch for gpu in case.gpus)
+        return ("akmod-nvidia-580xx", "xorg-x11-drv-nvidia-580xx-cuda") if last else ("akmod-nvidia", "xorg-x11-drv-nvidia-cuda")
+    if driver.source == "ppa":
+        return (f"nvidia-driver-{driver.branch}" + ("-open" if driver.flavor == "open" else ""),)
+    variant = archive_variant(case)
+    if row is None or variant is None:
+        return ()
+    patterns = row.archive_packages.get(variant) or row.archive_packages.get("*") or ()
+    names = tuple(pattern.format(variant=variant) for pattern in patterns)
+    if prebuilt(case) and row.signed_package:
+        return (row.signed_package.format(variant=variant, flavour=kernel_flavour(case)), *names)
+    return names
+
+
+def prebuilt(case: Case) -> bool:
+    """Return whether ready modules are taken instead of ones built here: where Secure Boot wants a signature."""
+    return signed(case) and case.machine.firmware.secure_boot == "enabled"
+
+
+def kernel_flavour(case: Case) -> str:
+    """Return Ubuntu's name for the line of kernels that the running one belongs to: `generic`, `generic-hwe-24.04`, `azure`."""
+    kernel, row = case.machine.os.kernel or "", case.distribution
+    found = re.match(r"[\d.]+-\d+-(.+)", kernel)
+    flavour = found.group(1) if found else "generic"
+    first = number((row.kernel or "").partition(" ")[0]) if row else ()
+    if first and flavour in ("generic", "lowlatency") and number(line(kernel)) > first:
+        return f"{flavour}-hwe-{case.machine.os.version}"
+    return flavour
+
+
+def headers(case: Case, kernel: str | None) -> tuple[str, ...]:
+    """Return the packages with the headers of a kernel; empty when modules come ready, or the kernel is not known."""
+    row = case.distribution
+    if row is None or kernel is None or prebuilt(case):
+        return ()
+    return tuple(pattern.format(kernel=kernel) for pattern in row.headers)
+
+
+def repository_url(case: Case) -> str | None:
+    """Return the address of NVIDIA's repository for this system, or `None` when there is none."""
+    return case.repository.url.format(arch=repository_arch(case.machine.os.arch)) if case.repository else None
+
+
+def driver_adds_repository(case: Case) -> bool:
+    """Return whether the driver step adds NVIDIA's repository, so that the toolkit need not."""
+    return case.driver.origin == "planned" and case.driver.source == "nvidia-repo"
+
+
+def build_kernel(case: Case, kernel: str | None) -> str | None:
+    """Return the kernel that the module is built for: the target's, or `None` for its newest."""
+    return None if prebuilt(case) else kernel

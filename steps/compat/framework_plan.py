@@ -1,0 +1,107 @@
+"""From wanted frameworks to exact requirements, the indexes that hold them, and what they weigh."""
+
+from __future__ import annotations
+
+from steps.catalog import frameworks as catalog
+from steps.catalog.versions import number
+from steps.compat.case import Case
+from steps.compat.framework_rules import cuda_of, jax_extra, torch_release, variant_name
+from steps.managers import python
+from steps.model.action import AnyAction
+from steps.model.plan import Target
+
+MB = 1_000_000
+_LIBRARIES_MB = {"11": 1_900, "12": 2_600, "13": 2_300}
+"""What NVIDIA's libraries of one CUDA major weigh beside a wheel that does not hold them."""
+_PYTORCH = "https://download.pytorch.org/whl/{variant}"
+
+
+def requirements(case: Case) -> tuple[str, ...]:
+    """Return the exact requirements, with what metadata forgets (`numpy<2`)."""
+    wanted = case.answers.frameworks
+    found: list[str] = []
+    for name, version in wanted.items():
+        if name == "torch":
+            found.append(f"torch=={version}{_local(case)}")
+        elif name == "tensorflow":
+            found.append(f"tensorflow[and-cuda]=={version}" if case.gpus and wanted.get("variant") != "cpu" else f"tensorflow=={version}")
+        elif name == "jax":
+            extra = jax_extra(case)
+            found.append(f"jax[{extra}]=={version}" if extra else f"jax=={version}")
+        elif name == "onnxruntime-gpu":
+            found.append(f"onnxruntime-gpu[cuda,cudnn]=={version}")
+        elif name != "variant":
+            found.append(f"{name}=={version}")
+    release = torch_release(case)
+    if release and release.numpy and "numpy" not in wanted:
+        found.append(release.numpy)
+    return tuple(found)
+
+
+def _local(case: Case) -> str:
+    """Return the local part that names the variant: empty for the package index's own wheel."""
+    variant, release = variant_name(case), torch_release(case)
+    if variant is None or (release and variant == release.default_variant and _plain(case)):
+        return ""
+    if variant == "cpu" and case.machine.os.arch in ("aarch64", "arm64") and release and number(release.version) < (2, 7):
+        return ""
+    return f"+{variant}"
+
+
+def _plain(case: Case) -> bool:
+    """Return whether the package index's own wheel is this variant here; on aarch64 nobody has checked."""
+    return case.machine.os.arch not in ("aarch64", "arm64")
+
+
+def indexes(case: Case, target: Target) -> tuple[str, ...]:
+    """Return the indexes that hold the variant, beside the person's own.
+
+    A CPU build is left to the person's find-links where there are any: that is where such wheels are kept.
+    """
+    if "torch" not in case.answers.frameworks or not _local(case):
+        return ()
+    variant = variant_name(case) or "cpu"
+    asked = case.answers.network.torch_index
+    if asked:
+        preset = next((row.url for row in catalog.indexes() if row.kind == "torch" and row.name == asked), asked)
+        return (preset.format(variant=variant) if "{variant}" in preset else preset,)
+    if variant == "cpu" and (target.installer.find_links or case.answers.network.find_links):
+        return ()
+    return (_PYTORCH.format(variant=variant),)
+
+
+def megabytes(case: Case) -> int:
+    """Return about what is downloaded, in MB."""
+    wanted, total = case.answers.frameworks, 60.0
+    release, cuda = torch_release(case), cuda_of(variant_name(case))
+    if release:
+        total += release.size_mb if cuda else 190
+    majors = {str(number(cuda)[0])} if cuda else set[str]()
+    flow = next((row for row in catalog.tensorflow_releases() if row.version == wanted.get("tensorflow")), None)
+    if flow:
+        total += flow.size_mb or 500
+        majors |= {str(flow.cuda_major)} if flow.cuda_major and case.gpus else set()
+    if "jax" in wanted:
+        total += 90
+        majors |= {extra.removeprefix("cuda")} if (extra := jax_extra(case)) else set()
+    total += sum(_LIBRARIES_MB.get(major, 0) for major in majors)
+    total += sum(row.size_mb or 0 for row in catalog.others() if wanted.get(row.package) == row.version)
+    return round(total)
+
+
+def plan(case: Case, target: Target) -> tuple[AnyAction, ...]:
+    """Return what makes the environment; empty when no framework is wanted."""
+    wanted = requirements(case)
+    if not wanted:
+        return ()
+    size = megabytes(case) * MB
+    return python.environment(
+        case.machine,
+        case.answers,
+        wanted,
+        target,
+        indexes=indexes(case, target),
+        download_bytes=size,
+        disk_bytes=round(size * 2.4),
+        seconds=30 + size / (12 * MB),
+    )

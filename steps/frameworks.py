@@ -1,0 +1,214 @@
+"""The frameworks step: what goes into the Python environment, in which build, and who makes the environment."""
+
+from __future__ import annotations
+
+from steps.catalog import frameworks as catalog
+from steps.catalog.versions import line
+from steps.compat import candidates, framework_plan, solve
+from steps.compat.case import Case
+from steps.compat.framework_rules import cuda_of, jax_extra, pythons_of, torch_release
+from steps.model.action import AnyAction
+from steps.model.base import Words, phrase
+from steps.model.choice import Choice, Mark, Note, Option
+from steps.model.finding import Finding, Patch, StepKey
+from steps.model.machine import Machine
+from steps.model.plan import Target
+from steps.model.profile import Profile, answered
+
+KEY: StepKey = "frameworks"
+EXTRAS = ("transformers", "bitsandbytes")
+BUILDS, ENVIRONMENTS = 3, 3
+"""Rows of two groups: all four fill the 18 rows of the screen."""
+
+
+def applies(machine: Machine) -> bool:
+    """Every machine can have an environment; without a card it computes on the processor."""
+    return True
+
+
+def intro(machine: Machine, answers: Profile) -> Words:
+    """Return where the environment goes and who makes it."""
+    environment = answers.environment
+    place = environment.path or f"~/envs/{environment.name or 'dl'}"
+    return phrase("frameworks.intro", place=place, manager=environment.manager or "uv", python=environment.python or "3")
+
+
+def check(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
+    """Return what is to be said about the frameworks."""
+    return solve.judge_frameworks(machine, answers)
+
+
+def actions(machine: Machine, answers: Profile, target: Target) -> tuple[AnyAction, ...]:
+    """Return what makes the environment with all of it."""
+    return framework_plan.plan(Case(machine, answers), target)
+
+
+def choices(machine: Machine, answers: Profile) -> tuple[Choice, ...]:
+    """Return the frameworks, PyTorch's build, extras, and the environment."""
+    case = Case(machine, answers)
+    best = solve.recommend(machine).choices or Profile()
+    main = tuple(_framework(case, best, name) for name in ("torch", "torchvision", "jax", "tensorflow"))
+    wanted = answers.frameworks
+    groups = [Choice(key="frameworks", kind="many", options=main, taken=tuple(name for name in wanted if name in ("torch", "torchvision", "jax", "tensorflow")))]
+    builds = _builds(case, best)
+    if len(builds) > 1:
+        groups.append(Choice(key="frameworks.variant", kind="one", title=phrase("frameworks.group.build"), options=builds, taken=(wanted.get("variant", ""),)))
+    extras = tuple(_framework(case, best, name) for name in EXTRAS)
+    groups.append(Choice(key="frameworks.extras", kind="many", title=phrase("frameworks.group.extras"), options=extras, taken=tuple(name for name in wanted if name in EXTRAS)))
+    environment = answers.environment
+    groups.append(
+        Choice(
+            key="environment",
+            kind="one",
+            title=phrase("frameworks.group.environment"),
+            options=_environments(case, best),
+            taken=(f"{environment.manager or 'uv'}-{environment.python}",),
+        )
+    )
+    return tuple(groups)
+
+
+# --- frameworks -----------------------------------------------------------------------------------
+
+_TITLES = {"torch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX"}
+
+
+def _framework(case: Case, best: Profile, name: str) -> Option:
+    """Return the row of one framework: as chosen, else in the release that fits best."""
+    wanted = case.answers.frameworks
+    version = wanted.get(name) or best.frameworks.get(name) or _fitting(case, name)
+    adding: dict[str, str | None] = {f"frameworks.{name}": version}
+    if name == "torch" and "variant" not in wanted and (variant := best.frameworks.get("variant")):
+        adding["frameworks.variant"] = variant
+    removing: Patch = {f"frameworks.{name}": None}
+    answers = answered(case.answers, adding)
+    changed = Case(case.machine, answers)
+    findings = tuple(finding for finding in solve.judge_frameworks(case.machine, answers) if name in finding.subject or name == "torch" and "torch" in finding.subject)
+    mark, tag = _verdict(findings, "fits")
+    if mark == "good" and name in best.frameworks and wanted.get(name, version) == best.frameworks[name] and name == "torch":
+        tag = phrase("frameworks.tag.recommended")
+    return Option(
+        value=name,
+        label=_label(changed, name, version),
+        mark=mark if version else "unknown",
+        tag=tag if version else phrase("frameworks.tag.unknown"),
+        sentences=() if mark == "bad" else (phrase(f"frameworks.explain.{name}"),),
+        findings=findings,
+        notes=_notes(changed, name) if mark != "bad" else (Note(label="instead", text=phrase("frameworks.note.own-environment")),),
+        patch=removing if name in wanted else adding,
+        recommended=name in best.frameworks,
+    )
+
+
+def _fitting(case: Case, name: str) -> str:
+    """Return the newest release of a framework that fits the answers so far, else the newest; "" when we know none."""
+    if name == "torch":
+        return next((release.version for release, _ in candidates.torch_candidates(case)), "")
+    if name == "torchvision":
+        release = torch_release(case)
+        return release.torchvision[-1] if release and release.torchvision else ""
+    if name == "tensorflow":
+        versions = [row.version for row in catalog.tensorflow_releases()]
+    elif name == "jax":
+        versions = [row.version for row in catalog.jax_releases()]
+    else:
+        versions = [row.version for row in catalog.others() if row.package == name]
+    for version in versions[:4]:
+        changed = answered(case.answers, {f"frameworks.{name}": version})
+        if not any(finding.severity == "error" and name in finding.subject for finding in solve.judge_frameworks(case.machine, changed)):
+            return version
+    return versions[0] if versions else ""
+
+
+def _label(case: Case, name: str, version: str) -> str:
+    """Return a framework with its version, at most 17 cells."""
+    if name == "jax":
+        return f"JAX {line(version)} {jax_extra(case) or 'CPU'}"
+    if name == "tensorflow":
+        return f"TensorFlow {line(version)}"
+    if name == "torch":
+        return f"PyTorch {version}"
+    return f"{_TITLES.get(name, name)}"
+
+
+def _verdict(findings: tuple[Finding, ...], word: str) -> tuple[Mark, Words]:
+    """Return the mark of a row and the word beside it."""
+    for severity in ("error", "warning"):
+        worst = next((finding for finding in findings if finding.severity == severity), None)
+        if worst:
+            return "bad" if severity == "error" else "catch", phrase(f"frameworks.finding.{worst.code}.tag")
+    return "good", phrase(f"frameworks.tag.{word}")
+
+
+def _notes(case: Case, name: str) -> tuple[Note, ...]:
+    """Return what a framework leads to, and where its facts stand."""
+    shown = next((one for one in framework_plan.requirements(case) if one.partition("[")[0].partition("=")[0] == name), name)
+    notes = [Note(label="leads-to", text=f"{'pip' if case.answers.environment.manager == 'venv' else 'uv pip'} install {shown}", command=True)]
+    release = torch_release(case)
+    if name == "torch" and release:
+        notes.append(Note(label="cost", text=phrase("frameworks.note.cost", megabytes=framework_plan.megabytes(case))))
+        notes.append(Note(label="source", text=release.source))
+    return tuple(notes)
+
+
+# --- builds and environments ----------------------------------------------------------------------
+
+
+def _builds(case: Case, best: Profile) -> tuple[Option, ...]:
+    """Return the builds of the chosen PyTorch: the best for this machine first."""
+    release = torch_release(case)
+    if release is None:
+        return ()
+    chosen = case.answers.frameworks.get("variant")
+    advised = best.frameworks.get("variant")
+    names = [name for one, name in candidates.torch_candidates(case, release.version) if one is release]
+    names = [*(name for name in (chosen, advised) if name and any(row.name == name for row in release.variant)), *names, "cpu"]
+    return tuple(_build(case, release, name, name == advised) for name in list(dict.fromkeys(names))[:BUILDS])
+
+
+def _build(case: Case, release: catalog.TorchRelease, name: str, advised: bool) -> Option:
+    """Return the row of one build."""
+    patch: Patch = {"frameworks.variant": name}
+    answers = answered(case.answers, patch)
+    findings = tuple(finding for finding in solve.judge_frameworks(case.machine, answers) if "torch" in finding.subject)
+    mark, tag = _verdict(findings, "recommended" if advised else "fits")
+    if mark == "good" and name == "cpu" and case.gpus:
+        mark, tag = "catch", phrase("frameworks.tag.no-gpu")
+    cuda = cuda_of(name)
+    text = phrase("frameworks.explain.build", cuda=cuda) if cuda else phrase("frameworks.explain.cpu" if name == "cpu" else "frameworks.explain.rocm", name=name)
+    place = phrase("frameworks.note.default" if name == release.default_variant else "frameworks.note.index", name=name)
+    return Option(
+        value=name, label=name, mark=mark, tag=tag, sentences=() if mark == "bad" else (text,), findings=findings, notes=(Note(label="from", text=place),) if mark != "bad" else (), patch=patch, recommended=advised
+    )
+
+
+def _environments(case: Case, best: Profile) -> tuple[Option, ...]:
+    """Return who makes the environment and with which Python: the chosen, the recommended, and what else fits."""
+    chosen = (case.answers.environment.manager or "uv", case.answers.environment.python)
+    known = pythons_of(case, "torch")
+    fitting = candidates.python_candidates(case, known[0] if known else candidates.PYTHONS)
+    advised = ("uv", best.environment.python)
+    pairs = [chosen, advised, *(("uv", python) for python in fitting), *(("venv", python) for python in fitting)]
+    listed = list(dict.fromkeys(pair for pair in pairs if pair[1]))[: ENVIRONMENTS - 1]
+    venv = next((pair for pair in pairs if pair[0] == "venv" and pair[1] == listed[0][1]), None) if listed else None
+    if venv and venv not in listed:
+        listed.append(venv)
+    return tuple(_environment(case, manager, python, (manager, python) == advised) for manager, python in listed if python)
+
+
+def _environment(case: Case, manager: str, python: str, advised: bool) -> Option:
+    """Return the row of one manager with one Python."""
+    patch: Patch = {"environment.manager": manager, "environment.python": python}
+    answers = answered(case.answers, patch)
+    findings = tuple(finding for finding in solve.judge_frameworks(case.machine, answers) if finding.code == "no-wheel-for-python")
+    mark, tag = _verdict(findings, "recommended" if advised else "works")
+    return Option(
+        value=f"{manager}-{python}",
+        label=f"{manager}, Python {python}",
+        mark=mark,
+        tag=tag,
+        sentences=() if mark == "bad" else (phrase("frameworks.explain.uv" if manager == "uv" else "frameworks.explain.venv" if manager == "venv" else "frameworks.explain.conda"),),
+        findings=findings,
+        patch=patch,
+        recommended=advised,
+    )
