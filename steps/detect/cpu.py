@@ -140,7 +140,9 @@ def _l3(host: Probes, told: Mapping[str, tuple[str, ...]], row: catalog.CpuRow |
                 caches[host.line(f"{at}/shared_cpu_list") or at] = size
     if caches:
         return sum(caches.values())
-    return _bytes(_first(told, "L3 cache") or _first(told, "L3"))
+    # Older versions of lscpu print the size of one cache (`16384K`); those that write `64 MiB` add up.
+    summed = _first(told, "L3 cache") or _first(told, "L3") or ""
+    return _bytes(summed) if "iB" in summed else None
 
 
 _UNITS = {"K": 1 << 10, "KiB": 1 << 10, "M": 1 << 20, "MiB": 1 << 20, "G": 1 << 30, "GiB": 1 << 30}

@@ -57,7 +57,7 @@ def _secure_boot(host: Probes, uefi: bool | None) -> SecureBoot | None:
         return "enabled"
     if "SecureBoot disabled" in said:
         return "setup" if "Setup Mode" in said else "disabled"
-    if uefi is False or "doesn't support Secure Boot" in said:
+    if uefi is False or "doesn't support Secure Boot" in said or "EFI variables are not supported" in said:
         return "unsupported"
     return None
 

@@ -35,12 +35,14 @@ def links(host: Probes, accelerators: tuple[Accelerator, ...], bus: tuple[Device
 def matrix(text: str) -> dict[tuple[int, int], str]:
     """Return the upper half of the GPU part of `nvidia-smi topo -m`."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
-    rows = [re.split(r"\s+", line.strip()) for line in text.splitlines() if re.match(r"^\s*GPU\d+\s", line)]
-    rows = [row for row in rows if not (len(row) > 1 and re.match(r"GPU\d+$", row[1]))]
+    lines = [line.split() for line in text.splitlines() if re.match(r"^\s*GPU\d+\s", line)]
+    rows = [line for line in lines if len(line) > 1 and (line[1] == "X" or _KIND.match(line[1]))]
+    heading = next((line for line in lines if line not in rows), [])
+    columns = sum(1 for cell in heading if re.fullmatch(r"GPU\d+", cell)) or len(rows)
     found: dict[tuple[int, int], str] = {}
     for row in rows:
         first = int(row[0][3:])
-        for second, cell in enumerate(row[1 : len(rows) + 1]):
+        for second, cell in enumerate(row[1 : columns + 1]):
             if second > first and _KIND.match(cell):
                 found[first, second] = cell
     return found

@@ -112,12 +112,27 @@ def _trouble(text: str, status: int | None) -> tuple[Trouble | None, str | None]
     return None, None
 
 
+_ROW = re.compile(
+    r"^\|\s+\d+\s+(?P<name>\S.*?)\s+(?:On|Off|N/A|ERR!)\s+\|\s+(?P<address>[0-9A-Fa-f:]{7,16}\.[0-7])\s.*\n\|[^|\n]*\|[^|\n]*?/\s*(?P<memory>\d+MiB)?",
+    re.MULTILINE,
+)
+
+
 def _from_table(text: str) -> Smi:
-    """Return what stands in the head of the plain table, in the wording of branch 610 too."""
+    """Return what the plain table says, in the wording of branch 610 too; names that it had to cut are left out."""
+    gpus = [
+        SmiGpu(
+            address=address(row["address"]),
+            name=None if row["name"].endswith("..") else row["name"],
+            memory_bytes=mebibytes((row["memory"] or "").replace("MiB", " MiB")),
+        )
+        for row in _ROW.finditer(text)
+    ]
     return Smi(
         installed=True,
         driver_version=_after(text, "Driver Version|KMD Version"),
         cuda_version=_after(text, "CUDA Version|CUDA UMD Version"),
+        gpus=tuple(gpus),
     )
 
 

@@ -12,7 +12,8 @@ _SHORTER = re.compile(r"\b(NVIDIA|AMD|Intel(?:\(R\))?|GeForce|Tesla|Instinct|Hab
 
 def short_name(name: str) -> str:
     """Return a device's name without the words that every name of its kind has: `RTX 4090`, `MI300X`, `A100-SXM4-40GB`."""
-    return _SHORTER.sub("", name).strip() or name
+    # Devices that share an id share a row: the first of "A100-SXM4-40GB / A100-PG509-200" stands for both.
+    return _SHORTER.sub("", name.partition(" / ")[0]).strip() or name
 
 
 def gpu_line(machine: Machine) -> str:

@@ -1,4 +1,4 @@
-# ruff: noqa: PTH101, PTH102, PTH108, PTH115, PTH116, PTH118, PTH207, PTH208
+# ruff: noqa: PTH100, PTH101, PTH102, PTH108, PTH115, PTH116, PTH118, PTH207, PTH208
 # Descriptors, links inside another root and races need the functions of `os`; pathlib follows and joins as it likes.
 """The files of one system below a root folder; links are resolved inside that root, as `chroot` would."""
 
@@ -39,7 +39,8 @@ class FileTree:
         Raises `OSError(ELOOP)` on a circle of links.
         """
         done: list[str] = []
-        todo = parts_of(path)[::-1]
+        # A relative path is the caller's own, which only makes sense on the running system.
+        todo = parts_of(os.path.abspath(path) if self.root == "/" else path)[::-1]
         links = 0
         while todo:
             part = todo.pop()
