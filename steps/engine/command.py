@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from steps.engine.context import Context
-from steps.engine.orphans import mark
+from steps.engine.orphans import mark, sweep
 from steps.engine.prompts import PromptWatch
 from steps.engine.session import Ended, NotStarted, Session
 from steps.model.action import Action, Run
@@ -75,6 +75,8 @@ def run_command(
         while session.pump(1.0):
             continue
         raise
+    if stopped is not None:
+        sweep(context, action.id)
     ended = session.ended or Ended(None, signal.SIGKILL)
     with spool.open("rb") as file:
         file.seek(max(start, spool.stat().st_size - 65536))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
+import time
 from pathlib import Path
 
 from steps.engine.context import Context
 from steps.engine.folder import open_new, write_at_once
-from steps.engine.waiting import processes_of
+from steps.engine.waiting import all_processes, processes_of
 
 _LOOK = 0.2
 
@@ -28,14 +31,28 @@ def left_at_work(context: Context, action: str) -> tuple[int, ...]:
         session = int(_file(context, action).read_text(encoding="ascii").split()[-1])
     except (OSError, ValueError, IndexError):
         return ()
+    # A number may have been given to somebody else since, hence the mark.
+    return tuple(pid for pid in processes_of(session) if _is_marked(pid, context, action))
+
+
+def _is_marked(pid: int, context: Context, action: str) -> bool:
     marked = f"{context.mark_name}={context.mark_of(action)}".encode()
-    found: list[int] = []
-    for pid in processes_of(session):
-        # A number may have been given to somebody else since.
-        with contextlib.suppress(OSError):
-            if marked in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-                found.append(pid)
-    return tuple(found)
+    with contextlib.suppress(OSError):
+        return marked in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    return False
+
+
+def sweep(context: Context, action: str) -> None:
+    """End what a stopped command has left behind, wherever it went: it was told to stop, and is half done."""
+    for number, patience in ((signal.SIGTERM, 2.0), (signal.SIGKILL, 1.0)):
+        deadline = time.monotonic() + patience
+        left = [pid for pid in all_processes() if _is_marked(pid, context, action)]
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+        while left and time.monotonic() < deadline:
+            time.sleep(0.05)
+            left = [pid for pid in left if _is_marked(pid, context, action)]
 
 
 def wait_for(context: Context, action: str) -> None:

@@ -33,7 +33,6 @@ class PackagesBefore(Record):
 def perform_packages(action: Packages, context: Context) -> Outcome:
     """Install the packages; `failed` without a change when the simulation is refused."""
     tool = manager(action.manager)
-    context.spool_line(action.id, "")
     if action.refresh:
         ending = _patiently(context, action, tool, tool.refresh_argv())
         if ending.code or ending.stopped:

@@ -91,10 +91,12 @@ class Server:
                 connection.send(msgspec.json.encode(self._respond(connection)))
 
     def _respond(self, connection: socket.socket) -> Response:
+        # Read before anything else: closing with a message unread would reset the line, and the refusal would be lost.
+        data = connection.recv(MOST_BYTES)
         if peer(connection) not in (0, self._owner.uid):
             return Response(error="not-your-run")
         try:
-            request = msgspec.json.decode(connection.recv(MOST_BYTES), type=Request)
+            request = msgspec.json.decode(data, type=Request)
         except msgspec.MsgspecError:
             return Response(error="request-unknown")
         return Response(error=self._handle(request))

@@ -45,6 +45,11 @@ def _all() -> Iterator[tuple[int, list[bytes]]]:
                     yield int(folder.name), fields
 
 
+def all_processes() -> Iterator[int]:
+    """Yield every living process."""
+    yield from (pid for pid, _ in _all())
+
+
 def descendants_of(ancestor: int) -> tuple[int, ...]:
     """Return all children of a process and theirs, those that left its session included."""
     parents: dict[int, int] = {}

@@ -1,0 +1,510 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from steps.engine import client, journal
+from steps.engine.folder import Order
+from steps.engine.server import Request, ask
+from steps.errors import BringupError, Busy, InputError, PrivilegeError
+from steps.model.action import Command, FileIs, Manual, Reboot, RemovePath, Run, Succeeds, Write
+from steps.model.base import Phrase
+from steps.model.plan import digest
+from tests.engine_kit import as_nobody, asks, ended, kill_runner, output, plan_of, runner_pid, said, stand_in, statuses, wait_until, works
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changes user ids")
+NOBODY = 65534
+
+
+@pytest.fixture(autouse=True)
+def state(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Runs in a folder of their own; one that another user may pass, as /var/lib is."""
+    with tempfile.TemporaryDirectory(prefix="bringup-test-") as folder:
+        Path(folder).chmod(0o755)
+        monkeypatch.setenv("BRINGUP_STATE", folder)
+        monkeypatch.delenv("SUDO_UID", raising=False)
+        yield Path(folder)
+
+
+# --- to the end ---------------------------------------------------------------------------------
+
+
+def test_a_run_goes_to_its_end_and_tells_it_in_its_folder(tmp_path: Path) -> None:
+    file = tmp_path / "deep" / "nccl.conf"
+    handle = client.start(
+        plan_of(works("a.one", 3), Write(id="b.two", title="t", lane="files", path=str(file), text="NCCL_DEBUG=WARN\n")), sudo=None
+    )
+    state = ended(handle)
+    assert (state.status, state.exit, statuses(state)) == ("done", 0, {"a.one": "done", "b.two": "done"})
+    assert said(handle, "a.one") == "line 1\nline 2\nline 3\n"
+    assert file.read_text() == "NCCL_DEBUG=WARN\n"
+    assert client.find(handle.id).summary().status == "done"
+    assert [summary.id for summary in client.runs()] == [handle.id]
+
+
+def test_run_ids_are_the_day_and_a_letter() -> None:
+    day = time.strftime("%m%d")
+    ids = [client.start(plan_of(works("a.one")), sudo=None) for _ in range(1)]
+    ended(ids[0])
+    second = client.start(plan_of(works("a.one")), sudo=None)
+    ended(second)
+    assert [ids[0].id, second.id] == [f"{day}-a", f"{day}-b"]
+    assert client.find(None).id == f"{day}-b"
+
+
+def test_the_folder_and_its_files_are_closed_to_others() -> None:
+    handle = client.start(plan_of(works("a.one")), sudo=None)
+    ended(handle)
+    modes = {
+        name: stat.S_IMODE((Path(handle.folder) / name).stat().st_mode)
+        for name in ("", "output", "backup", "plan.json", "journal.jsonl", "lock")
+    }
+    assert modes == {"": 0o750, "output": 0o750, "backup": 0o750, "plan.json": 0o640, "journal.jsonl": 0o640, "lock": 0o640}
+    assert stat.S_IMODE((Path(handle.folder) / "output" / "a.one.log").stat().st_mode) == 0o640
+
+
+def test_what_is_done_already_is_not_done_again(tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("x")
+    done = Run(id="a.one", title="t", argv=("false",), done_when=(FileIs(path=str(tmp_path / "there")), Succeeds(argv=("true",))))
+    assert statuses(ended(client.start(plan_of(done), sudo=None))) == {"a.one": "already"}
+
+
+def test_success_without_the_result_is_a_failure() -> None:
+    lies = Run(id="a.one", title="t", argv=("true",), done_when=(FileIs(path="/nowhere/at/all"),))
+    state = ended(client.start(plan_of(lies), sudo=None))
+    assert (state.status, state.exit) == ("failed", 1)
+    assert state.actions["a.one"].error == Phrase(key="engine.failed.not-done", params={"exit": 0})
+
+
+def test_a_script_that_opens_its_own_stderr_anew_cuts_nothing_off() -> None:
+    handle = client.start(
+        plan_of(Run(id="a.one", title="t", argv=("sh", "-c", "echo one; echo two > /dev/stderr; echo three > /dev/stdout"))), sudo=None
+    )
+    ended(handle)
+    assert said(handle, "a.one") == "one\ntwo\nthree\n"
+
+
+def test_lanes_run_side_by_side_and_needs_are_kept() -> None:
+    plan = plan_of(
+        works("a.one", 4, 0.8),
+        Run(id="b.one", title="t", lane="python", argv=stand_in("works", 4, 0.8)),
+        Run(id="c.one", title="t", lane="files", argv=("true",), needs=("a.one", "b.one")),
+        Run(id="verify", title="t", lane="proof", argv=("true",)),
+    )
+    state = ended(client.start(plan, sudo=None))
+    times = {id: (action.started or 0, action.ended or 0) for id, action in state.actions.items()}
+    assert times["b.one"][0] < times["a.one"][1]
+    assert times["a.one"][0] < times["b.one"][1]
+    assert times["c.one"][0] >= max(times["a.one"][1], times["b.one"][1])
+    assert times["verify"][0] >= times["c.one"][1]
+
+
+# --- failures -----------------------------------------------------------------------------------
+
+
+def test_a_failure_stops_its_lane_and_what_needs_it_and_nothing_else() -> None:
+    plan = plan_of(
+        Run(id="a.bad", title="t", argv=("sh", "-c", "exit 7")),
+        works("a.next"),
+        Run(id="b.good", title="t", lane="python", argv=("true",)),
+        Run(id="c.needs", title="t", lane="files", argv=("true",), needs=("a.bad",)),
+    )
+    state = ended(client.start(plan, sudo=None))
+    assert (state.status, state.exit, statuses(state)) == ("failed", 1, {"a.bad": "failed", "b.good": "done"})
+    assert state.actions["a.bad"].error == Phrase(key="engine.failed.exit", params={"status": 7, "exit": 7})
+
+
+def test_an_optional_action_may_fail() -> None:
+    state = ended(client.start(plan_of(Run(id="a.bad", title="t", argv=("false",), optional=True), works("a.next")), sudo=None))
+    assert (state.status, statuses(state)) == ("done", {"a.bad": "failed", "a.next": "done"})
+
+
+@pytest.mark.parametrize(
+    ("argv", "key"),
+    [
+        (("no-such-program-at-all",), "engine.failed.missing"),
+        (("sh", "-c", "kill -9 $$"), "engine.failed.signal"),
+    ],
+)
+def test_the_reason_of_a_failure_is_said(argv: tuple[str, ...], key: str) -> None:
+    error = ended(client.start(plan_of(Run(id="a.bad", title="t", argv=argv)), sudo=None)).actions["a.bad"].error
+    assert isinstance(error, Phrase)
+    assert error.key == key
+
+
+def test_a_time_limit_ends_a_command_and_all_its_children() -> None:
+    handle = client.start(plan_of(Run(id="a.slow", title="t", argv=("sh", "-c", "sleep 4711 & sleep 4711"), timeout=0.3)), sudo=None)
+    error = ended(handle).actions["a.slow"].error
+    assert isinstance(error, Phrase)
+    assert error.key == "engine.failed.timeout"
+    assert subprocess.run(("pgrep", "-f", "sleep 4711"), capture_output=True).returncode == 1
+
+
+def test_a_failed_proof_has_its_own_exit_code() -> None:
+    state = ended(client.start(plan_of(Run(id="verify", title="t", lane="proof", outside=True, argv=("sh", "-c", "exit 20"))), sudo=None))
+    assert (state.status, state.exit) == ("failed", 20)
+
+
+def test_a_stopped_run_goes_on_by_retry_and_by_skip(tmp_path: Path) -> None:
+    needs_file = Run(id="a.bad", title="t", argv=("cat", str(tmp_path / "file")))
+    handle = client.start(plan_of(needs_file, works("a.next")), sudo=None)
+    assert ended(handle).status == "failed"
+    (tmp_path / "file").write_text("x")
+    handle.retry("a.bad")
+    assert statuses(ended(handle)) == {"a.bad": "done", "a.next": "done"}
+    other = client.start(plan_of(Run(id="a.bad", title="t", argv=("false",)), works("a.next")), sudo=None)
+    assert ended(other).status == "failed"
+    other.skip("a.bad")
+    state = ended(other)
+    assert (state.status, statuses(state)) == ("done", {"a.bad": "skipped", "a.next": "done"})
+
+
+def test_a_failed_action_is_tried_again_while_another_lane_works(tmp_path: Path) -> None:
+    handle = client.start(
+        plan_of(
+            Run(id="a.bad", title="t", argv=("cat", str(tmp_path / "file"))),
+            Run(id="b.long", title="t", lane="python", argv=stand_in("works", 10, 1.5)),
+        ),
+        sudo=None,
+    )
+    wait_until(handle, lambda state: statuses(state).get("a.bad") == "failed")
+    (tmp_path / "file").write_text("x")
+    before = runner_pid(handle)
+    handle.retry("a.bad")
+    assert statuses(ended(handle)) == {"a.bad": "done", "b.long": "done"}
+    assert runner_pid(handle) == before
+
+
+# --- what may happen to a run -------------------------------------------------------------------
+
+
+def test_the_session_that_started_it_may_be_hung_up() -> None:
+    start = "from steps.engine import client; from tests.engine_kit import *; print(client.start(plan_of(works('a.one', 10, 1.5)), sudo=None).id)"
+    pid, terminal = os.forkpty()
+    if pid == 0:
+        os.execv(
+            sys.executable,
+            (
+                sys.executable,
+                "-c",
+                f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r}); {start}; import time; time.sleep(60)",
+            ),
+        )
+    text = b""
+    while b"\n" not in text:
+        text += os.read(terminal, 4096)
+    os.close(terminal)
+    os.killpg(pid, signal.SIGHUP)
+    os.waitpid(pid, 0)
+    handle = client.find(text.decode().strip())
+    assert handle.alive()
+    assert ended(handle).status == "done"
+    assert said(handle, "a.one") == "".join(f"line {number}\n" for number in range(1, 11))
+
+
+def test_a_killed_runner_leaves_the_command_to_finish_and_resume_goes_on(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    first = Run(id="a.one", title="t", argv=stand_in("works", 10, 1.5, file), done_when=(FileIs(path=str(file)),))
+    handle = client.start(plan_of(first, works("a.two")), sudo=None)
+    wait_until(handle, lambda _: "line 2" in output(handle, "a.one"))
+    kill_runner(handle)
+    assert handle.summary().status == "running"
+    handle.resume()
+    state = ended(handle)
+    assert statuses(state) == {"a.one": "already", "a.two": "done"}
+    assert file.read_text() == "done\n"
+    lines = [line for line in output(handle, "a.one").splitlines() if line.startswith("line")]
+    assert lines == [f"line {number}" for number in range(1, 11)]
+
+
+def test_a_torn_journal_line_is_dropped(tmp_path: Path) -> None:
+    handle = client.start(plan_of(works("a.one")), sudo=None)
+    ended(handle)
+    path = Path(handle.folder) / "journal.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    assert client.find(handle.id).state().status == "running"
+    handle = client.find(handle.id)
+    handle.resume()
+    assert ended(handle).status == "done"
+    assert [json.loads(line)["seq"] for line in path.read_bytes().splitlines()] == [1, 2, 3, 4, 5]
+
+
+def test_a_damaged_journal_is_named_with_its_line() -> None:
+    handle = client.start(plan_of(works("a.one")), sudo=None)
+    ended(handle)
+    path = Path(handle.folder) / "journal.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"action-started"', b'"action-gone"'))
+    with pytest.raises(InputError) as caught:
+        client.find(handle.id).state()
+    assert (caught.value.code, caught.value.params["line"]) == ("journal-damaged", 2)
+
+
+def test_a_second_run_is_refused_and_the_first_is_named() -> None:
+    first = client.start(plan_of(works("a.one", 5, 1.0)), sudo=None)
+    with pytest.raises(Busy) as caught:
+        client.start(plan_of(works("a.one")), sudo=None)
+    assert (caught.value.exit_code, caught.value.code, caught.value.params["run"]) == (75, "run-active", first.id)
+    with pytest.raises(BringupError) as again:
+        first.resume()
+    assert (again.value.exit_code, again.value.params["run"]) == (75, first.id)
+    assert ended(first).status == "done"
+
+
+def test_a_plan_that_was_edited_is_not_run() -> None:
+    handle = client.start(plan_of(Run(id="a.bad", title="t", argv=("false",))), sudo=None)
+    ended(handle)
+    file = Path(handle.folder) / "plan.json"
+    file.write_bytes(file.read_bytes().replace(b'"false"', b'"true"'))
+    with pytest.raises(BringupError) as caught:
+        handle.resume()
+    assert (caught.value.code, caught.value.exit_code) == ("plan-changed", 2)
+
+
+def test_a_vanished_folder_is_said() -> None:
+    handle = client.start(plan_of(works("a.one")), sudo=None)
+    ended(handle)
+    Path(handle.folder).rename(Path(handle.folder).with_name("elsewhere"))
+    for look in (handle.state, handle.resume, lambda: client.find(handle.id)):
+        with pytest.raises(InputError) as caught:
+            look()
+        assert caught.value.code in ("run-vanished", "run-unknown")
+
+
+def test_cancel_ends_the_command_and_begins_no_other() -> None:
+    handle = client.start(plan_of(Run(id="a.one", title="t", argv=("sleep", "4712")), works("a.two")), sudo=None)
+    wait_until(handle, lambda state: statuses(state) == {"a.one": "running"})
+    handle.cancel()
+    state = ended(handle)
+    assert (state.status, state.exit, statuses(state)) == ("cancelled", 5, {"a.one": "failed"})
+    assert subprocess.run(("pgrep", "-f", "sleep 4712"), capture_output=True).returncode == 1
+
+
+def test_a_pause_lets_what_runs_end_and_begins_nothing() -> None:
+    handle = client.start(plan_of(works("a.one", 3, 0.6), works("a.two")), sudo=None)
+    wait_until(handle, lambda state: statuses(state) == {"a.one": "running"})
+    handle.pause()
+    wait_until(handle, lambda state: statuses(state) == {"a.one": "done"})
+    time.sleep(0.7)
+    assert (handle.state().status, statuses(handle.state())) == ("paused", {"a.one": "done"})
+    handle.proceed()
+    assert statuses(ended(handle)) == {"a.one": "done", "a.two": "done"}
+
+
+def test_a_run_that_is_not_at_work_takes_no_orders() -> None:
+    handle = client.start(plan_of(works("a.one")), sudo=None)
+    ended(handle)
+    with pytest.raises(InputError) as caught:
+        handle.cancel()
+    assert caught.value.code == "run-not-active"
+
+
+# --- undo ---------------------------------------------------------------------------------------
+
+
+def test_undo_takes_writes_back_newest_first_and_leaves_what_was_there(tmp_path: Path) -> None:
+    file, folder = tmp_path / "conf", tmp_path / "made" / "deep"
+    file.write_text("mine\n")
+    file.chmod(0o600)
+    (tmp_path / "kept").mkdir()
+    plan = plan_of(
+        Write(id="a.one", title="t", path=str(file), text="first\n"),
+        Write(id="a.two", title="t", path=str(file), text="second\n"),
+        Write(id="a.three", title="t", path=str(folder / "new"), text="x"),
+        Run(
+            id="a.four",
+            title="t",
+            argv=("mkdir", "-p", str(tmp_path / "env"), str(tmp_path / "kept")),
+            undo=(RemovePath(path=str(tmp_path / "env")), RemovePath(path=str(tmp_path / "kept"))),
+        ),
+        Run(id="a.five", title="t", argv=("true",), undo=(Command(argv=("touch", str(tmp_path / "undone"))),)),
+    )
+    handle = client.start(plan, sudo=None)
+    assert ended(handle).status == "done"
+    assert file.read_text() == "second\n"
+    assert (tmp_path / "env").is_dir()
+    handle.undo()
+    state = ended(handle)
+    assert (state.status, state.exit) == ("undone", 0)
+    assert (file.read_text(), stat.S_IMODE(file.stat().st_mode)) == ("mine\n", 0o600)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["conf", "kept", "undone"]
+    order = [entry.action for entry in journal.read(Path(handle.folder) / "journal.jsonl")[0] if entry.kind == "action-undone"]
+    assert order == ["a.five", "a.four", "a.three", "a.two", "a.one"]
+
+
+def test_undo_of_a_failed_run_says_rolled_back_and_a_new_try_starts_afresh(tmp_path: Path) -> None:
+    file = tmp_path / "conf"
+    handle = client.start(
+        plan_of(Write(id="a.one", title="t", path=str(file), text="new"), Run(id="a.two", title="t", argv=("false",))), sudo=None
+    )
+    assert ended(handle).status == "failed"
+    handle.undo()
+    state = ended(handle)
+    assert (state.status, state.exit, file.exists()) == ("undone", 21, False)
+    file.write_text("mine")
+    handle.resume()
+    ended(handle)
+    assert file.read_text() == "new"
+    handle.undo()
+    ended(handle)
+    assert file.read_text() == "mine"
+
+
+def test_an_undo_that_fails_stops_there_and_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "conf"
+    plan = plan_of(
+        Write(id="a.one", title="t", path=str(file), text="new"),
+        Run(id="a.two", title="t", argv=("true",), undo=(Command(argv=("false",)),)),
+    )
+    handle = client.start(plan, sudo=None)
+    ended(handle)
+    handle.undo()
+    state = ended(handle)
+    assert (state.status, state.exit, statuses(state)) == ("undo-failed", 22, {"a.one": "done", "a.two": "failed"})
+    assert file.read_text() == "new"
+
+
+# --- rehearsal, reboot, persons -----------------------------------------------------------------
+
+
+def test_a_rehearsal_touches_nothing(tmp_path: Path) -> None:
+    plan = plan_of(
+        Run(id="a.one", title="t", argv=("touch", str(tmp_path / "never"))),
+        Write(id="a.two", title="t", lane="files", path=str(tmp_path / "never"), text="x\n"),
+        Reboot(id="a.three", title="t", reason="r"),
+        rehearsal=True,
+    )
+    handle = client.start(plan, sudo=None)
+    state = ended(handle)
+    assert (state.status, set(statuses(state).values())) == ("done", {"done"})
+    assert list(tmp_path.iterdir()) == []
+    assert output(handle, "a.one") == f"rehearsal: would run touch {tmp_path / 'never'}\n"
+
+
+def test_a_reboot_ends_the_run_until_it_has_happened() -> None:
+    handle = client.start(plan_of(works("a.one"), Reboot(id="a.reboot", title="t", reason="r"), works("a.two")), sudo=None)
+    state = ended(handle)
+    assert (state.status, state.exit, statuses(state)) == ("reboot", 10, {"a.one": "done", "a.reboot": "waiting"})
+    handle.resume()
+    assert ended(handle).status == "reboot"
+    path = Path(handle.folder) / "journal.jsonl"
+    path.write_bytes(path.read_bytes().replace(Path("/proc/sys/kernel/random/boot_id").read_bytes().strip(), b"another-boot"))
+    handle = client.find(handle.id)
+    handle.resume()
+    assert statuses(ended(handle)) == {"a.one": "done", "a.reboot": "done", "a.two": "done"}
+
+
+def test_what_only_a_person_can_do_waits_for_the_person() -> None:
+    handle = client.start(plan_of(Manual(id="a.bios", title="t", text="x"), works("a.two")), sudo=None)
+    prompt = wait_until(handle, lambda state: state.status == "asks").prompt
+    assert prompt is not None
+    assert (prompt.id, prompt.kind, prompt.action) == ("manual", "choice", "a.bios")
+    with pytest.raises(InputError) as caught:
+        handle.answer(prompt.seq, "perhaps")
+    assert caught.value.code == "answer-unknown"
+    handle.answer(prompt.seq, "done")
+    assert statuses(ended(handle)) == {"a.bios": "done", "a.two": "done"}
+
+
+@as_root
+def test_the_persons_actions_run_as_the_person_and_leave_nothing_of_roots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, NOBODY, NOBODY)
+    for parent in (tmp_path.parent, tmp_path.parent.parent):
+        parent.chmod(0o755)
+    monkeypatch.setenv("SUDO_UID", str(NOBODY))
+    plan = plan_of(
+        Run(id="a.who", title="t", by="user", argv=("sh", "-c", f"id -u; id -G; echo again > /dev/stderr; mkdir {home}/env")),
+        Write(id="a.file", title="t", by="user", path=f"{home}/conf/x", text="x\n"),
+        Run(id="a.root", title="t", argv=("id", "-u")),
+    )
+    handle = client.start(plan, sudo=None)
+    state = ended(handle)
+    assert state.status == "done", (state, output(handle, "a.who"), output(handle, "a.file"))
+    assert said(handle, "a.who").splitlines() == [str(NOBODY), str(NOBODY), "again"]
+    assert said(handle, "a.root") == "0\n"
+    assert state.owner == "nobody"
+    assert Path(handle.folder).stat().st_gid == NOBODY
+    assert {path.stat().st_uid for path in home.rglob("*")} == {NOBODY}
+    handle.undo()
+    ended(handle)
+    assert sorted(path.name for path in home.rglob("*")) == ["env"]
+
+
+@as_root
+def test_another_user_can_neither_read_nor_connect(state: Path) -> None:
+    handle = client.start(plan_of(works("a.one", 10, 2.0)), sudo=None)
+    socket = state / "sockets" / f"{handle.id}.sock"
+    assert stat.S_IMODE(socket.stat().st_mode) == 0o600
+
+    def cancel() -> str:
+        response = ask(socket, Request(word="cancel"))
+        return str(response and response.error)
+
+    for mode in (0o600, 0o666):
+        socket.chmod(mode)
+        assert as_nobody(cancel) == "not-your-run"
+    assert as_nobody(lambda: Path(handle.folder, "journal.jsonl").read_text()) == "PermissionError"
+    response = ask(socket, Request(word="hello"))
+    assert response is not None
+    assert response.error is None
+    assert ended(handle).status == "done"
+
+
+@as_root
+def test_without_root_and_without_sudo_nothing_is_started(state: Path) -> None:
+    state.chmod(0o777)
+
+    def start(sudo: client.Sudo | None) -> str:
+        try:
+            client.start(plan_of(works("a.one")), sudo=sudo)
+        except PrivilegeError as error:
+            return f"{error.code} {error.exit_code}"
+        return "started"
+
+    assert as_nobody(lambda: start(None)) == "needs-root 4"
+    assert as_nobody(lambda: start(lambda argv: 1)) == "sudo-refused 4"
+    assert client.runs() == ()
+
+
+@pytest.mark.parametrize("words", [("-m", "steps.engine.launch"), ("-m", "steps.engine.runner", "--launch")])
+def test_the_launcher_starts_what_was_confirmed_and_prints_the_id(words: tuple[str, ...], tmp_path: Path) -> None:
+    plan = plan_of(works("a.one"))
+    file = tmp_path / "order"
+    file.write_bytes(msgspec.json.encode(Order(plan=plan)))
+    wrong = subprocess.run((sys.executable, "-I", *words, str(file), "--digest", "0"), capture_output=True, text=True)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert wrong.stderr == "The plan file changed after you confirmed it. It was not run. Look at it again in the review.\n"
+    right = subprocess.run((sys.executable, "-I", *words, str(file), "--digest", digest(plan)), capture_output=True, text=True)
+    assert (right.returncode, right.stderr) == (0, "")
+    assert ended(client.find(right.stdout.strip())).status == "done"
+
+
+def test_prompts_are_asked_by_number_and_answered_once() -> None:
+    handle = client.start(plan_of(asks("a.one", "twice")), sudo=None)
+    first = wait_until(handle, lambda state: state.prompt is not None).prompt
+    assert first is not None
+    assert (first.id, first.kind, first.excerpt.splitlines()[-1]) == ("unknown", "line", "First?")
+    handle.answer(first.seq, "alpha")
+    second = wait_until(handle, lambda state: state.prompt is not None and state.prompt.seq != first.seq).prompt
+    assert second is not None
+    with pytest.raises(InputError) as caught:
+        handle.answer(first.seq, "late")
+    assert caught.value.code == "answer-late"
+    handle.answer(second.seq, "beta")
+    assert ended(handle).status == "done"
+    assert "one alpha" in output(handle, "a.one")
+    assert "two beta" in output(handle, "a.one")
