@@ -1,0 +1,76 @@
+"""What a start loads: the runner and every verb without a screen stay free of Textual, in a clean interpreter."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import fresh
+from tui.options import VERBS
+
+STEPS = ("driver", "firmware", "frameworks", "hardware", "monitoring", "nccl", "toolkit")
+SMALL = {"textual", "rich", "distro", "pygments", "markdown_it", "pynvml", "packaging", "tomli_w", "asyncio", "ssl", "http", "email"}
+"""What the runner, which stays in memory for the whole of a run, has no use for."""
+ARGUMENTS = {
+    "apply": ["--json"],
+    "attach": ["no-such-run", "--json"],
+    "capture": ["{folder}/capture.json"],
+    "check": ["--json"],
+    "doctor": ["--json"],
+    "knowledge": ["--json"],
+    "plan": ["--json"],
+    "resume": ["no-such-run", "--json"],
+    "undo": ["no-such-run", "--json"],
+    "verify": ["--json"],
+    "wizard": ["--plain"],
+}
+
+
+def loaded(code: str, folder: Path) -> set[str]:
+    """Return the names of all modules that are loaded when `code` has run, however it ended."""
+    report = folder / "loaded.json"
+    program = (
+        f"import atexit, json, sys\natexit.register(lambda: open({str(report)!r}, 'w').write(json.dumps(sorted(sys.modules))))\n{code}"
+    )
+    environment = {**os.environ, "HOME": str(folder), "XDG_STATE_HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "LC_ALL": "C.UTF-8"}
+    argv = [sys.executable, "-P" if sys.version_info >= (3, 11) else "-s", "-c", program]
+    subprocess.run(argv, env={**environment, "PYTHONPATH": str(fresh.CHECKOUT)}, stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
+    return set(json.loads(report.read_text(encoding="utf-8")))
+
+
+def packages(modules: set[str]) -> set[str]:
+    return {module.split(".")[0] for module in modules}
+
+
+def test_the_runner_loads_nothing_that_it_does_not_need(tmp_path: Path) -> None:
+    assert packages(loaded("import steps.engine.runner", tmp_path)) & SMALL == set()
+
+
+@pytest.mark.parametrize("verb", [*VERBS, "--version", "--help"])
+def test_a_verb_without_a_screen_loads_no_textual(verb: str, tmp_path: Path) -> None:
+    arguments = [argument.format(folder=tmp_path) for argument in ARGUMENTS.get(verb, ["--json"] if verb in VERBS else [])]
+    argv = ["bringup", verb, *arguments]
+    found = loaded(
+        f"import sys\nsys.argv = {argv!r}\nfrom tui.__main__ import _guarded\nsys.exit(_guarded(sys.argv[1:], { {'LC_ALL': 'C.UTF-8'}!r}))",
+        tmp_path,
+    )
+    assert "tui.options" in found
+    # The wizard as lines measures cells with Rich; the other verbs have no use for it.
+    assert packages(found) & ({"textual"} if verb == "wizard" else {"textual", "rich"}) == set()
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_module_imports_no_other_step_no_engine_and_no_host(step: str) -> None:
+    source = (fresh.CHECKOUT / "steps" / f"{step}.py").read_text(encoding="utf-8")
+    imported = {
+        f"{node.module}.{name.name}" for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom) for name in node.names
+    }
+    imported |= {name.name for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import) for name in node.names}
+    banned = ("steps.engine", "steps.host", *(f"steps.{other}" for other in STEPS if other != step))
+    assert [name for name in imported if f"{name}.".startswith(tuple(f"{one}." for one in banned))] == []
