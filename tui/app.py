@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from textual import events
+from textual.app import ScreenStackError
 
 from steps.errors import BringupError
 from steps.model.base import phrase
-from steps.text import Language, say_error, say_finding
+from steps.text import FindingPart, Language, say_error, say_finding
 from tui import terminal
-from tui.backend import Backend, House, Looked, Privilege
+from tui.backend import Backend, House, Privilege
 from tui.messages import Broken, Failed, MachineLooked, RunsListed, Started
 from tui.screens.base import Page, ui
 from tui.screens.step import StepScreen
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from steps.model.profile import Profile
     from steps.model.run import RunSummary
     from steps.model.step import Step
-    from tui.screens.list_page import ListPage
     from tui.widgets.menu import Item
 
 _ORDER = ("bad", "catch", "good")
@@ -49,6 +49,7 @@ class BringupApp(Shell):
         marks: Marks = "unicode",
         low_bandwidth: bool = False,
         probe: bool = False,
+        over_ssh: bool = False,
     ) -> None:
         super().__init__(language=language, palette=palette, marks=marks, low_bandwidth=low_bandwidth)
         self.wizard = Wizard(backend, answers)
@@ -58,6 +59,7 @@ class BringupApp(Shell):
         """Why the machine could not be looked at."""
         self.review_when_ready = False
         self._probe = probe
+        self._over_ssh = over_ssh
         self._asked_at = 0.0
         self._looking = False
         self._since = 0.0
@@ -87,11 +89,10 @@ class BringupApp(Shell):
             self.marks = "narrow"
         if trip > terminal.FAR and self._over_ssh:
             self.low_bandwidth = True
-        if isinstance(self.screen, Page):
-            self.screen.do_repaint()
-            self.screen.redraw()
-
-    _over_ssh = False
+        page = self.top()
+        if page is not None:
+            page.do_repaint()
+            page.redraw()
 
     def look_again(self) -> None:
         """Look at the machine in a thread; the answers that were changed are kept."""
@@ -149,9 +150,18 @@ class BringupApp(Shell):
         self.wizard.remark = sentence
         self._redraw()
 
+    def top(self) -> Page | None:
+        """Return the screen on top, or `None` while the program ends."""
+        try:
+            screen = self.screen
+        except ScreenStackError:
+            return None
+        return screen if isinstance(screen, Page) else None
+
     def _redraw(self) -> None:
-        if isinstance(self.screen, Page):
-            self.screen.redraw()
+        page = self.top()
+        if page is not None:
+            page.redraw()
 
     # --- what the header and the first screen say -------------------------------------------------------
 
@@ -184,9 +194,15 @@ class BringupApp(Shell):
         machine, target = self.wizard.machine, self.wizard.target
         if machine is None or target is None:
             return ""
-        parts = [machine.cpu.model or "", _gigabytes(machine.memory.total_bytes), target.summary.partition(" · ")[0] if machine.accelerators else ""]
+        parts = [
+            machine.cpu.model or "",
+            _gigabytes(machine.memory.total_bytes),
+            target.summary.partition(" · ")[0] if machine.accelerators else "",
+        ]
         found = (", " if self.language == "en" else "，").join(part for part in parts if part)
-        driver = self.say(ui(f"driver-state.{machine.driver.state}", version=machine.driver.kernel_version or machine.driver.library_version or "?"))
+        driver = self.say(
+            ui(f"driver-state.{machine.driver.state}", version=machine.driver.kernel_version or machine.driver.library_version or "?")
+        )
         return self.say(ui("welcome.found", what=found, driver=driver))
 
     def earlier_count(self) -> int | None:
@@ -281,7 +297,10 @@ class BringupApp(Shell):
         """Show the options."""
         self._open_list("options", self._option_items, self._option_taken, lambda key: self.say(ui(f"options.about-{key}")))
 
-    def _open_list(self, name: str, items: Any, chosen: Any, about: Any) -> None:
+    def _open_list(
+        self, name: str, items: Callable[[], Sequence[Item]], chosen: Callable[[str], None] | None, about: Callable[[str], str]
+    ) -> None:
+
         from tui.screens.list_page import ListPage
 
         self.push_screen(ListPage(name, items, chosen, about))
@@ -305,8 +324,10 @@ class BringupApp(Shell):
             self.marks = "ascii" if self.marks != "ascii" else "unicode"
         elif key == "speed":
             self.low_bandwidth = not self.low_bandwidth
-        elif key == "tongue" and isinstance(self.screen, Page):
-            self.screen.do_language()
+        elif key == "tongue":
+            page = self.top()
+            if page is not None:
+                page.do_language()
 
     def open_runs(self) -> None:
         """Show the earlier runs; Enter opens one."""
@@ -316,7 +337,10 @@ class BringupApp(Shell):
         from tui.widgets.menu import Item
 
         marks = {"done": "good", "undone": "info", "failed": "bad", "undo-failed": "bad", "cancelled": "catch", "reboot": "catch"}
-        return [Item(run.id, run.id, mark=marks.get(run.status, "running"), word=self.say(phrase(f"cli.run.{run.status}"))) for run in self._runs or ()]
+        return [
+            Item(run.id, run.id, mark=marks.get(run.status, "running"), word=self.say(phrase(f"cli.run.{run.status}")))
+            for run in self._runs or ()
+        ]
 
     def _run_about(self, key: str) -> str:
         run = next((run for run in self._runs or () if run.id == key), None)
@@ -361,13 +385,19 @@ class BringupApp(Shell):
         from tui.widgets.menu import Item
 
         return [
-            Item(str(at), found.subject or self.say(phrase(f"{found.step}.name")), mark=MARK_OF[found.severity], word=say_finding(self.language, found, "tag"))
+            Item(
+                str(at),
+                found.subject or self.say(phrase(f"{found.step}.name")),
+                mark=MARK_OF[found.severity],
+                word=say_finding(self.language, found, "tag"),
+            )
             for at, found in enumerate(self._findings)
         ]
 
     def _check_about(self, key: str) -> str:
         found = self._findings[int(key)]
-        texts = [say_finding(self.language, found, part) for part in ("sentence", "why", "remedy")]  # type: ignore[arg-type]  # literal parts
+        parts: tuple[FindingPart, ...] = ("sentence", "why", "remedy")
+        texts = [say_finding(self.language, found, part) for part in parts]
         because = [f"{self.say(phrase('ui.note.because'))}  {self.say(link)}" for link in found.because]
         source = [f"{self.say(phrase('ui.note.source'))}  {found.source}"] if found.source else []
         return "\n".join(text for text in (*texts, *because, *source) if text)
@@ -428,7 +458,7 @@ class BringupApp(Shell):
         message: Started | Failed
         # A repaint while the driver is stopped would fill its queue and stop the event loop for good; a batch holds repaints back.
         with self.batch_update(), self.suspend():
-            print(self.say(ui("sudo-asks")), flush=True)
+            terminal.say_aside(self.say(ui("sudo-asks")))
             try:
                 message = Started(self.wizard.backend.start(plan, sudo()))
             except BringupError as error:
@@ -442,7 +472,7 @@ class BringupApp(Shell):
 
     def leave(self) -> None:
         """Leave; ask only when answers would be lost."""
-        if self.wizard.unsaved and isinstance(self.screen, Page):
+        if self.wizard.unsaved:
             from tui.screens.base import Key
             from tui.screens.confirm import ConfirmPage
 
@@ -471,12 +501,10 @@ def _gigabytes(size: int | None) -> str:
 
 def wizard(asked: Mapping[str, Any], environ: Mapping[str, str], language: str) -> int:
     """Open the wizard and return the exit code."""
-    import os.path
-
     told = terminal.survey(environ, no_color=bool(asked.get("no_color")))
     house = House(
-        machine=os.path.abspath(asked["machine"]) if asked.get("machine") else None,
-        root=os.path.abspath(asked["root"]) if asked.get("root") else None,
+        machine=terminal.full_path(asked["machine"]) if asked.get("machine") else None,
+        root=terminal.full_path(asked["root"]) if asked.get("root") else None,
         language="zh_CN" if language == "zh_CN" else "en",
     )
     answers = house.read_profile(asked["profile"]) if asked.get("profile") else None
@@ -488,9 +516,9 @@ def wizard(asked: Mapping[str, Any], environ: Mapping[str, str], language: str) 
         marks=told.marks,
         low_bandwidth=bool(asked.get("low_bandwidth")),
         probe=told.marks == "unicode",
+        over_ssh=told.ssh,
     )
     app.can_show_han = told.han
-    app._over_ssh = told.ssh
     code = app.run()
     return app.return_code or code or 0
 
@@ -517,9 +545,7 @@ class Watch(Shell):
 
 def watch(handle: Any, language: str, *, no_color: bool = False, low_bandwidth: bool = False) -> int:
     """Show a run and return its exit code, 0 while it goes on."""
-    import os
-
-    told = terminal.survey(os.environ, no_color=no_color)
+    told = terminal.survey(terminal.environment(), no_color=no_color)
     tongue: Language = "zh_CN" if language == "zh_CN" and told.han else "en"
     app = Watch(handle, language=tongue, palette=told.palette, marks=told.marks, low_bandwidth=low_bandwidth)
     app.can_show_han = told.han

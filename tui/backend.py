@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from steps.errors import InputError
+from tui import terminal
 from tui.privilege import Sudo, can_be_root
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class House:
         from steps.headless import facts
         from steps.headless.console import Asked
 
-        loaded = facts.load(Asked(machine=self._machine, root=self._root, language=self._language), os.environ)
+        loaded = facts.load(Asked(machine=self._machine, root=self._root, language=self._language), terminal.environment())
         advice = solve.recommend(loaded.machine)
         return Looked(loaded.machine, loaded.target, advice.choices, advice.findings)
 
@@ -153,7 +153,7 @@ class House:
 
     def privilege(self) -> Privilege:
         """Return how root can be had here."""
-        if os.geteuid() == 0:
+        if terminal.is_root():
             return "root"
         return "sudo" if can_be_root() else "none"
 
@@ -185,14 +185,13 @@ class House:
         """Return the answers in a file."""
         from steps.headless import choices
 
-        return choices.read_profile(os.path.expanduser(path))
+        return choices.read_profile(terminal.full_path(path))
 
     def save(self, path: str, text: str) -> str:
         """Write a file of the person's own; raises `InputError` when it cannot be written."""
-        full = os.path.abspath(os.path.expanduser(path))
+        full = terminal.full_path(path)
         try:
-            with open(full, "w", encoding="utf-8") as file:
-                file.write(text)
+            terminal.write_file(full, text)
         except OSError as error:
             raise InputError("file-not-written", file=full, reason=error.strerror or "") from error
         return full
@@ -207,7 +206,9 @@ class House:
         """Return the recorded machines that came with the program."""
         from steps import resources
 
-        return tuple((name.removesuffix(".json"), resources.path_of("demo", name)) for name in resources.names("demo") if name.endswith(".json"))
+        return tuple(
+            (name.removesuffix(".json"), resources.path_of("demo", name)) for name in resources.names("demo") if name.endswith(".json")
+        )
 
     def rehearse(self, path: str) -> None:
         """Look at a recorded machine from now on; nothing real is touched."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual.app import App
 from textual.theme import BUILTIN_THEMES, Theme
 
-from steps.model.base import Words, phrase
+from steps.model.base import Param, Words, phrase
 from steps.text import Language, say
 from tui.theme import COLOURS, Marks, PaletteName, ground_colour
 
@@ -17,7 +17,9 @@ def _theme(name: PaletteName) -> Theme:
     colours = COLOURS[name]
     if colours.page is None:
         ansi = BUILTIN_THEMES["ansi-dark"]
-        return Theme(name=f"bringup-{name}", primary=ansi.primary, ansi=True, dark=True, variables={**ansi.variables, "page": "ansi_default"})
+        return Theme(
+            name=f"bringup-{name}", primary=ansi.primary, ansi=True, dark=True, variables={**ansi.variables, "page": "ansi_default"}
+        )
     return Theme(
         name=f"bringup-{name}", primary=colours.primary or "", accent=colours.accent, foreground=colours.text, background=colours.page,
         surface=colours.page, panel=colours.bar, success=colours.good, warning=colours.catch, error=colours.bad, dark=name == "dark",
@@ -33,7 +35,9 @@ class Shell(App[int]):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar = []
 
-    def __init__(self, *, language: Language = "en", palette: PaletteName = "dark", marks: Marks = "unicode", low_bandwidth: bool = False) -> None:
+    def __init__(
+        self, *, language: Language = "en", palette: PaletteName = "dark", marks: Marks = "unicode", low_bandwidth: bool = False
+    ) -> None:
         super().__init__()
         self.animation_level = "none"
         self.language: Language = language
@@ -50,7 +54,7 @@ class Shell(App[int]):
         """Return the value of our own style variable before a theme is known."""
         return {"page": ground_colour(getattr(self, "palette", "dark"))}
 
-    def say(self, words: Words, /, **params: str | int | float) -> str:
+    def say(self, words: Words, /, **params: Param) -> str:
         """Return `words` in the language of the screen."""
         return say(self.language, words, **params)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from tui.theme import Marks, PaletteName
@@ -27,6 +28,32 @@ class Terminal(NamedTuple):
     ssh: bool
 
 
+def environment() -> Mapping[str, str]:
+    """Return the environment of this program."""
+    return os.environ
+
+
+def full_path(name: str) -> str:
+    """Return a file name that a person typed as an absolute path, `~` included."""
+    return str(Path(name).expanduser().absolute())
+
+
+def write_file(path: str, text: str) -> None:
+    """Write a file that the person named; raises `OSError`."""
+    Path(path).write_text(text, encoding="utf-8")
+
+
+def say_aside(sentence: str) -> None:
+    """Write a sentence to the real terminal while the screen is put aside."""
+    sys.stdout.write(f"{sentence}\n")
+    sys.stdout.flush()
+
+
+def is_root() -> bool:
+    """Return whether this program runs as root."""
+    return os.geteuid() == 0
+
+
 def shows_screens(environ: Mapping[str, str]) -> bool:
     """Return whether standard input and output are a terminal that can address its cursor."""
     return environ.get("TERM", "dumb") not in ("", "dumb", "unknown") and os.isatty(0) and sys.stdout.isatty()
@@ -38,13 +65,17 @@ def survey(environ: Mapping[str, str], *, no_color: bool = False) -> Terminal:
     console = term == "linux" or term.startswith("vt")
     unicode = is_utf8(environ)
     marks: Marks = "unicode" if unicode and not console else "ascii" if unicode else "bare"
-    return Terminal(_palette(environ, term, console=console, no_color=no_color), marks, unicode and not console, bool(environ.get("SSH_CONNECTION")))
+    return Terminal(
+        _palette(environ, term, console=console, no_color=no_color), marks, unicode and not console, bool(environ.get("SSH_CONNECTION"))
+    )
 
 
 def _palette(environ: Mapping[str, str], term: str, *, console: bool, no_color: bool) -> PaletteName:
-    if no_color or environ.get("NO_COLOR") or term.endswith("-m") or term.endswith("-mono"):
+    if no_color or environ.get("NO_COLOR") or term.endswith(("-m", "-mono")):
         return "mono"
-    many = environ.get("COLORTERM", "") in ("truecolor", "24bit") or any(part in term for part in ("256color", "direct", "kitty", "ghostty", "alacritty"))
+    many = environ.get("COLORTERM", "") in ("truecolor", "24bit") or any(
+        part in term for part in ("256color", "direct", "kitty", "ghostty", "alacritty")
+    )
     if console or not many:
         return "ansi"
     # COLORFGBG is "text;background" in palette numbers; 7 and 15 are the light ones.

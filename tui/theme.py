@@ -13,17 +13,15 @@ PaletteName = Literal["dark", "light", "ansi", "mono"]
 """`ansi` keeps the terminal's own colours; `mono` uses bold and reverse only."""
 
 MARKS: Mapping[str, str] = {"good": "✓", "catch": "!", "bad": "✗", "info": "·", "unknown": "?", "running": "▸"}
-ASCII_OF: Mapping[str, str] = {
-    "✓": "+", "✗": "x", "·": "-", "▸": ">", "›": ">", "‹": "<", "•": "*", "│": "|", "─": "-", "├": "+", "└": "`", "┌": "+", "→": ">", "←": "<",
-    "×": "x", "…": "~", "–": "-", "—": "-", "↑": "^", "↓": "v", "█": "#", "░": ".", "“": '"', "”": '"', "‘": "'", "’": "'", "µ": "u", "≥": ">", "≤": "<",
-}  # fmt: skip
+ASCII_OF: Mapping[str, str] = dict(zip("✓✗·▸›‹•│─├└┌→←×…–—↑↓█░“”‘’µ≥≤", "+x->><*|-+`+><x~--^v#.\"\"''u><", strict=True))
+"""One cell for one cell, so that nothing moves."""
 AMBIGUOUS = frozenset("│·—–…×→•─├└┌█←↑↓≥≤“”‘’")
 """East-Asian ambiguous: two cells wide in some terminals, which the width probe finds out."""
 _TO_ASCII = str.maketrans(dict(ASCII_OF))
 _TO_NARROW = str.maketrans({mark: ASCII_OF[mark] for mark in AMBIGUOUS})
 
 Marks = Literal["unicode", "narrow", "ascii", "bare"]
-"""All marks · those that are one cell wide everywhere · ASCII marks · a terminal that shows nothing but ASCII."""
+"""All marks · those that are one cell wide everywhere · ASCII marks · nothing but ASCII."""
 
 
 def spelled(text: str, marks: Marks) -> str:
@@ -65,12 +63,22 @@ COLOURS: Mapping[PaletteName, Colours] = {
     "mono": Colours(None, None, None, None, None, None, None, None, None, None, None),
 }
 
-_BOLD_INKS = frozenset({"strong", "key", "accent-strong", "good-strong", "catch-strong", "bad-strong", "info-strong", "unknown-strong", "running-strong"})
 _COLOUR_OF: Mapping[str, str] = {
-    "text": "text", "strong": "text", "mute": "mute", "primary": "primary", "key": "primary", "accent": "accent", "accent-strong": "accent",
-    "good": "good", "catch": "catch", "bad": "bad", "info": "mute", "unknown": "mute", "running": "primary", "rule": "rule",
-}  # fmt: skip
-"""Inks by the colour they take; `<ink>-strong` is the same colour in bold, `mark` inks touch the mark cell alone in the terminal's palette."""
+    "text": "text",
+    "strong": "text",
+    "mute": "mute",
+    "primary": "primary",
+    "key": "primary",
+    "accent": "accent",
+    "good": "good",
+    "catch": "catch",
+    "bad": "bad",
+    "info": "mute",
+    "unknown": "mute",
+    "running": "primary",
+    "rule": "rule",
+}
+"""Inks by the colour they take; `<ink>-strong` is the same colour in bold."""
 
 
 @cache
@@ -78,7 +86,7 @@ def style(palette: PaletteName, ink: str, ground: str = "page") -> Style:
     """Return the Rich style of `ink` on `ground` ("page", "bar" for header and footer, "cursor" for the row under the cursor)."""
     colours = COLOURS[palette]
     base = ink.removesuffix("-strong")
-    bold = ink in _BOLD_INKS
+    bold = ink.endswith("strong") or ink == "key"
     if palette in ("ansi", "mono"):
         # No palette colour is readable on every background: text keeps the terminal's own pair, and only a bare mark is coloured.
         mark = ink in ("good", "catch", "bad") and ground == "page"

@@ -71,15 +71,18 @@ class Wizard:
 
     def _with_recommended(self, step: Step, key: str, answers: Profile) -> Profile:
         """Return the answers with the recommended options of one question; asked again after each, since a tick changes the others."""
-        if self.machine is None:
-            return answers
-        wanted = [o.value for choice in step.choices(self.machine, answers) if choice.key == key for o in choice.options if o.recommended and o.takeable]
-        for value in wanted:
-            for choice in step.choices(self.machine, answers):
-                option = next((option for option in choice.options if choice.key == key and option.value == value and value not in choice.taken), None)
-                if option is not None:
-                    answers = answered(answers, option.patch)
+        for value in [option.value for option in _recommended(self._question(step, key, answers))]:
+            question = self._question(step, key, answers)
+            option = next((option for option in _recommended(question) if option.value == value), None)
+            if option is not None and question is not None and value not in question.taken:
+                answers = answered(answers, option.patch)
         return answers
+
+    def _question(self, step: Step, key: str, answers: Profile) -> Choice | None:
+        """Return one question of a step, or `None` when these answers do not raise it."""
+        if self.machine is None:
+            return None
+        return next((choice for choice in step.choices(self.machine, answers) if choice.key == key), None)
 
     def _use(self, answers: Profile) -> None:
         self.answers = answers
@@ -157,6 +160,10 @@ class Wizard:
     def count(self) -> int:
         """How many screens the walk has: the steps and the review."""
         return len(self.steps) + 1
+
+
+def _recommended(question: Choice | None) -> tuple[Option, ...]:
+    return tuple(option for option in question.options if option.recommended and option.takeable) if question is not None else ()
 
 
 def differences_of(old: Profile, new: Profile) -> list[tuple[str, object, object]]:

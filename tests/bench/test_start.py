@@ -25,7 +25,19 @@ MOST = 1.3
 """The wizard may take this many times the minimal program."""
 MODULES = 440
 """How many modules may be loaded for the first screen."""
-LATER = ("pexpect", "pyte", "pynvml", "packaging", "tomli_w", "distro", "steps.engine", "steps.compat", "steps.detect", "steps.managers", "steps.catalog")
+LATER = (
+    "pexpect",
+    "pyte",
+    "pynvml",
+    "packaging",
+    "tomli_w",
+    "distro",
+    "steps.engine",
+    "steps.compat",
+    "steps.detect",
+    "steps.managers",
+    "steps.catalog",
+)
 """What the first screen never loads."""
 
 MINIMAL = """
@@ -52,7 +64,13 @@ def _argv(source: str) -> list[str]:
 
 def _first_text(argv: list[str], text: bytes) -> float:
     """Return the seconds from exec until `text` has been painted in a terminal of 80×24."""
-    environ = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HOME": os.environ.get("HOME", "/"),
+        "TERM": "xterm-256color",
+        "COLORTERM": "truecolor",
+        "LANG": "C.UTF-8",
+    }
     begin = time.perf_counter()
     pid, terminal = pty.fork()
     if pid == 0:

@@ -96,7 +96,9 @@ class MonitoringLike:
         nvitop, glances = bool(answers.monitoring.nvitop), bool(answers.monitoring.glances)
         ticks = (
             Option(value="nvitop", label="nvitop", tag="fits", patch={"monitoring.nvitop": not nvitop}, recommended=True),
-            Option(value="glances", label="glances", mark="bad", tag="clashes", sentences=("It brings another library to the same folder.",)),
+            Option(
+                value="glances", label="glances", mark="bad", tag="clashes", sentences=("It brings another library to the same folder.",)
+            ),
         )
         facts = (
             Option(value="gpu", label="GPU", detail="1× RTX 5090", tag="enough", sentences=("Blackwell, 32 GB.",)),
@@ -115,7 +117,9 @@ class MonitoringLike:
         return (Run(id="monitoring.nvitop", title="nvitop", argv=("true",), by="user", seconds=5),) if answers.monitoring.nvitop else ()
 
 
-def _branch(name: str, mark: Any, tag: str, *, notes: tuple[Note, ...] = (), findings: tuple[Finding, ...] = (), recommended: bool = False) -> Option:
+def _branch(
+    name: str, mark: Any, tag: str, *, notes: tuple[Note, ...] = (), findings: tuple[Finding, ...] = (), recommended: bool = False
+) -> Option:
     branch, flavor = name.split()
     return Option(
         value=name, label=name, mark=mark, tag=tag, sentences=(f"What {name} is, in a sentence.",), notes=notes, findings=findings,
@@ -133,7 +137,9 @@ class RunStandIn(Page):
 class MadeUp:
     """A backend over the made-up steps."""
 
-    def __init__(self, folder: Path, *, privilege: Privilege = "root", advised: Profile | None = None, target: Target | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, privilege: Privilege = "root", advised: Profile | None = None, target: Target | None = None
+    ) -> None:
         self.folder = folder
         self.started: list[Plan] = []
         self.looks = 0
@@ -149,7 +155,12 @@ class MadeUp:
         return (DriverLike(), MonitoringLike())
 
     def plan(self, machine: Machine, answers: Profile, target: Target) -> Plan:
-        return Plan(made=0.0, target=target, profile=answers, actions=tuple(a for step in self.steps() for a in step.actions(machine, answers, target)))
+        return Plan(
+            made=0.0,
+            target=target,
+            profile=answers,
+            actions=tuple(a for step in self.steps() for a in step.actions(machine, answers, target)),
+        )
 
     def without_root(self, plan: Plan) -> Plan:
         return Plan(made=0.0, target=plan.target, profile=plan.profile, actions=tuple(a for a in plan.actions if a.by == "user"))

@@ -27,7 +27,9 @@ Drive = Pilot[int]
 
 
 @asynccontextmanager
-async def wizard(folder: Path, answers: Profile | None = None, *, size: tuple[int, int] = (80, 24), **how: Any) -> AsyncIterator[tuple[BringupApp, Drive, MadeUp]]:
+async def wizard(
+    folder: Path, answers: Profile | None = None, *, size: tuple[int, int] = (80, 24), **how: Any
+) -> AsyncIterator[tuple[BringupApp, Drive, MadeUp]]:
     """Yield a wizard that has looked at its machine."""
     language = how.pop("language", "en")
     marks = how.pop("marks", "unicode")

@@ -41,7 +41,13 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def made_up(
-    folder: Path, *, language: str = "en", privilege: str = "root", columns: int = 80, rows: int = 24, environ: Mapping[str, str] | None = None
+    folder: Path,
+    *,
+    language: str = "en",
+    privilege: str = "root",
+    columns: int = 80,
+    rows: int = 24,
+    environ: Mapping[str, str] | None = None,
 ) -> Terminal:
     """Return a terminal with the wizard over the made-up house."""
     source = MADE_UP.format(root=str(ROOT), folder=str(folder), privilege=privilege, language=language)
@@ -56,7 +62,10 @@ def bringup(*arguments: str, environ: Mapping[str, str] | None = None, columns: 
 
 @pytest.mark.parametrize("language", ["en", "zh_CN"])
 def test_the_first_screen_fits_and_enter_twice_starts(tmp_path: Path, language: str) -> None:
-    words = {"en": ("What do you want to do with this machine?", "? help", "Start the installation"), "zh_CN": ("要对这台机器做什么？", "? 帮助", "开始安装")}
+    words = {
+        "en": ("What do you want to do with this machine?", "? help", "Start the installation"),
+        "zh_CN": ("要对这台机器做什么？", "? 帮助", "开始安装"),
+    }
     title, help_key, start = words[language]
     with made_up(tmp_path, language=language) as terminal:
         shown = terminal.until(title.replace("？", ""), help_key.split()[0], "580 open")

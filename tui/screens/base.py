@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
 from textual import events
 from textual.screen import Screen
 
-from steps.model.base import Words, phrase
+from steps.model.base import Param, Words, phrase
 from tui.cells import BLANK, Line, Span, cut, wrap
 from tui.shell import Shell
 from tui.widgets.footer import footer
@@ -35,7 +35,7 @@ class Key(NamedTuple):
     """Whether the last row shows it; the help page shows all."""
 
 
-def ui(key: str, /, **params: str | int | float) -> Words:
+def ui(key: str, /, **params: Param) -> Words:
     """Return the phrase `ui.<key>`."""
     return phrase(f"ui.{key}", **params)
 
@@ -121,7 +121,7 @@ class Page(Screen[None]):
         """Return the whole picture."""
         if columns < LEAST_COLUMNS or rows < LEAST_ROWS:
             sentence = self.shell.say(ui("small", columns=columns, rows=rows))
-            return [(Span(line),) for line in wrap(sentence, columns)][:rows]
+            return list[Line]((Span(line),) for line in wrap(sentence, columns))[:rows]
         lines: list[Line] = [
             self.header_line(columns),
             (Span(" " + cut(self.title_words(), columns - 2), "strong"),),

@@ -16,7 +16,17 @@ class ConfirmPage(Page):
 
     TYPE_AHEAD = False
 
-    def __init__(self, title: str, sentences: Sequence[str], agreed: Callable[[], None], *, word: str = "", extra: Sequence[Key] = (), actions: Mapping[str, Callable[[], None]] | None = None, state: str = "") -> None:
+    def __init__(
+        self,
+        title: str,
+        sentences: Sequence[str],
+        agreed: Callable[[], None],
+        *,
+        word: str = "",
+        extra: Sequence[Key] = (),
+        actions: Mapping[str, Callable[[], None]] | None = None,
+        state: str = "",
+    ) -> None:
         super().__init__()
         self._title = title
         self._sentences = tuple(sentences)
@@ -54,7 +64,11 @@ class ConfirmPage(Page):
 
     def key_table(self) -> Sequence[Key]:
         """Return agree and leave."""
-        return (Key(("enter", "y"), "agree", "Enter", ui("key.agree")), Key(("escape", "n", "b"), "close", "Esc", ui("key.stay")), *self._extra)
+        return (
+            Key(("enter", "y"), "agree", "Enter", ui("key.agree")),
+            Key(("escape", "n", "b"), "close", "Esc", ui("key.stay")),
+            *self._extra,
+        )
 
     def typing(self, event: events.Key) -> bool:
         """Take the letters of the word; a wrong word does nothing and says so."""

@@ -36,7 +36,7 @@ class DetailsPage(ReadingPage):
 
     def lines(self, columns: int) -> Sequence[Line]:
         """Return the actions."""
-        from steps.managers.base import shown
+        from steps.managers.shown import shown
 
         plan = self.below.plan()
         if plan is None:
@@ -44,7 +44,10 @@ class DetailsPage(ReadingPage):
         lines: list[Line] = []
         for number, action in enumerate(plan.actions, 1):
             lines += [BLANK] if lines else []
-            lines += [(Span(f"{number:2d} " if at == 0 else "   ", "mute"), Span(line, "strong")) for at, line in enumerate(wrap(self.shell.say(action.title), columns - 3))]
+            lines += [
+                (Span(f"{number:2d} " if at == 0 else "   ", "mute"), Span(line, "strong"))
+                for at, line in enumerate(wrap(self.shell.say(action.title), columns - 3))
+            ]
             why = self.shell.say(action.why)
             lines += [(Span("   "), Span(line)) for line in wrap(why, columns - 3)] if why else []
             command = shown(action)

@@ -13,7 +13,9 @@ from tui.widgets.menu import Item
 class ListPage(MenuPage):
     """Rows with an explanation each; `chosen` is called with the key of a row."""
 
-    def __init__(self, name: str, items: Callable[[], Sequence[Item]], chosen: Callable[[str], None] | None, about: Callable[[str], str]) -> None:
+    def __init__(
+        self, name: str, items: Callable[[], Sequence[Item]], chosen: Callable[[str], None] | None, about: Callable[[str], str]
+    ) -> None:
         super().__init__()
         self._name = name
         self._items = items

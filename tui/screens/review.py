@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from textual import events
 
 from steps.errors import BringupError
-from steps.model.action import Manual, Packages, Reboot
+from steps.model.action import Packages, Reboot
 from steps.model.base import phrase
 from steps.model.plan import digest
-from tui.cells import BLANK, Line, Span, cut, pad, width, wrap
+from tui.cells import BLANK, Line, Span, cut, width
 from tui.screens.base import Key, event_name, ui
 from tui.screens.menu_page import MOVE, MenuPage
 from tui.widgets.field import Field
@@ -20,6 +20,7 @@ from tui.widgets.menu import Item, heading
 
 if TYPE_CHECKING:
     from steps.model.action import AnyAction
+    from steps.model.finding import Finding
     from steps.model.plan import Plan
 
 
@@ -32,6 +33,8 @@ class ReviewScreen(MenuPage):
         super().__init__()
         self._number = 0
         self._saving = ""
+        self.trouble: BringupError | None = None
+        """Why no plan can be made."""
 
     @property
     def is_review(self) -> bool:
@@ -42,7 +45,7 @@ class ReviewScreen(MenuPage):
 
     def plan(self) -> Plan | None:
         """Return the plan of the answers, or `None` when it cannot be made; the reason is in `trouble`."""
-        self.trouble: BringupError | None = None
+        self.trouble = None
         try:
             return self.wizard.plan()
         except BringupError as error:
@@ -77,7 +80,8 @@ class ReviewScreen(MenuPage):
         """Return what this screen is for."""
         return self.shell.say(ui("review.about"))
 
-    def _errors(self) -> int | tuple[object, ...]:
+    def _errors(self) -> tuple[Finding, ...]:
+        """Return what forbids to start."""
         return self.wizard.errors()
 
     def _split(self) -> bool:
@@ -106,7 +110,9 @@ class ReviewScreen(MenuPage):
         say, plan = self.shell.say, self.plan()
         if plan is None:
             return []
-        lines: list[Line] = [(Span(say(ui("review.plan")), "strong"), Span("  " + say(ui("review.digest", digest=spaced(digest(plan)))), "mute"))]
+        lines: list[Line] = [
+            (Span(say(ui("review.plan")), "strong"), Span("  " + say(ui("review.digest", digest=spaced(digest(plan)))), "mute"))
+        ]
         tail = self._totals(plan, columns)
         room = rows - len(lines) - len(tail) - 1
         shown = plan.actions if len(plan.actions) <= room else plan.actions[: room - 1]
@@ -122,8 +128,6 @@ class ReviewScreen(MenuPage):
             words = self.shell.say(ui("review.replaces"))
         elif isinstance(action, Reboot):
             words = self.shell.say(ui("review.reboots"))
-        elif action.by == "user" and not isinstance(action, Manual):
-            words = ""
         room = columns - 3 - (width(words) + 3 if words else 0)
         spans = [Span(f"{number:2d} ", "mute"), Span(cut(title, room))]
         return (*spans, Span(f" ! {words}", "catch-strong")) if words else tuple(spans)

@@ -101,7 +101,7 @@ class StepScreen(WizardPage):
         """Return the hint of the row under the cursor, or the teaching text."""
         row = self.row()
         if self._teaching:
-            return [(Span(line),) for line in wrap(self.teaching(), columns)][:rows]
+            return list[Line]((Span(line),) for line in wrap(self.teaching(), columns))[:rows]
         if row.option is not None and row.choice is not None:
             return hint.hint(self.shell.language, row.choice, row.option, columns, rows)
         if row.choice is not None:

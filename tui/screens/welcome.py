@@ -27,7 +27,7 @@ class WelcomeScreen(MenuPage):
     def context_words(self) -> str:
         """Return what was found, or that it is being read."""
         if self.bringup.trouble is not None:
-            return self.said(self.bringup.trouble)
+            return self.shell.say(ui("welcome.trouble"))
         if not self.wizard.ready:
             return self.shell.say(ui("welcome.reading", what=self.bringup.slow_words()))
         return self.bringup.found_words()
@@ -40,7 +40,9 @@ class WelcomeScreen(MenuPage):
         """Return the ways to begin."""
         say = self.shell.say
         count = self.bringup.earlier_count()
-        runs = Item("runs", say(ui("welcome.runs")), mark="info", word=say(ui("welcome.run-count", count=count)) if count is not None else "…")
+        runs = Item(
+            "runs", say(ui("welcome.runs")), mark="info", word=say(ui("welcome.run-count", count=count)) if count is not None else "…"
+        )
         return (
             Item("recommended", say(ui("welcome.recommended"))),
             Item("steps", say(ui("welcome.steps"))),
@@ -66,7 +68,9 @@ class WelcomeScreen(MenuPage):
     def _recommendation(self, columns: int, rows: int) -> list[Line]:
         say, indent = self.shell.say, LABEL[self.shell.language]
         lines: list[Line] = [(Span(say(ui("welcome.what")), "strong"),), BLANK]
-        if not self.wizard.ready:
+        if self.bringup.trouble is not None:
+            lines = [(Span(line),) for line in wrap(self.said(self.bringup.trouble), columns)]
+        elif not self.wizard.ready:
             lines.append((Span(say(ui("reading-now")), "mute"),))
         elif self.wizard.advised is None:
             lines += [(Span(line),) for line in wrap(say(ui("welcome.no-advice")), columns)]

@@ -49,9 +49,8 @@ class WhyPage(ReadingPage):
         """Return (words, patch) of the nearest ways out: the fixes, then the recommended answer of the question."""
         language = self.shell.language
         ways: list[tuple[str, Patch]] = []
-        for finding in self._option.findings:
-            if finding.fix:
-                ways.append((say_finding(language, finding, "remedy") or self.shell.say(ui("fix")), finding.fix))
+        fixable = [(finding, finding.fix) for finding in self._option.findings if finding.fix]
+        ways += [(say_finding(language, finding, "remedy") or self.shell.say(ui("fix")), fix) for finding, fix in fixable]
         if not self._option.takeable:
             for option in self._choice.options:
                 if option.recommended and option.takeable and option.patch and all(option.patch != patch for _, patch in ways):
@@ -83,7 +82,8 @@ class WhyPage(ReadingPage):
         indent = LABEL[language] + 1
         text = say_finding(language, finding, "sentence")
         lines: list[Line] = [
-            (Span(f"{MARKS[mark]} " if at == 0 else "  ", f"{mark}-strong"), Span(line, "strong")) for at, line in enumerate(wrap(text, columns - 2))
+            (Span(f"{MARKS[mark]} " if at == 0 else "  ", f"{mark}-strong"), Span(line, "strong"))
+            for at, line in enumerate(wrap(text, columns - 2))
         ]
         why = say_finding(language, finding, "why")
         lines += [(Span("  "), Span(line)) for line in wrap(why, columns - 2)] if why else []

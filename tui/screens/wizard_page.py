@@ -121,4 +121,8 @@ class WizardPage(Page):
     def _rail_line(self, name: str, word: str, mark: str) -> Line:
         ink = {"here": "key", "bad": "bad-strong", "catch": "catch-strong", "good": "good-strong"}.get(word, "mute")
         shown = self.shell.say(ui(f"rail.{word}")) if word else ""
-        return (Span("› " if word == "here" else "  ", "key"), Span(pad(name, 11), "strong" if word == "here" else "text"), Span(shown, ink))
+        return (
+            Span("› " if word == "here" else "  ", "key"),
+            Span(pad(name, 11), "strong" if word == "here" else "text"),
+            Span(shown, ink),
+        )

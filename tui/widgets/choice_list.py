@@ -50,7 +50,10 @@ def first_row(rows: Sequence[Row]) -> int:
     if not rows or rows[fallback].choice is None or rows[fallback].choice.kind != "one":  # type: ignore[union-attr]  # asked before
         return fallback
     question = rows[fallback].choice
-    return next((at for at, row in enumerate(rows) if row.option and row.choice is question and question and row.option.value in question.taken), fallback)
+    return next(
+        (at for at, row in enumerate(rows) if row.option and row.choice is question and question and row.option.value in question.taken),
+        fallback,
+    )
 
 
 def moved(rows: Sequence[Row], cursor: int, by: int) -> int:

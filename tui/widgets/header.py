@@ -15,4 +15,10 @@ def header(columns: int, machine: str, state: str, *, alone: str = "bringup") ->
     shown = cut(machine, room) if machine and room > 7 and columns >= NARROW else ""
     left = f"   {shown}" if shown else ""
     gap = columns - width(name) - width(left) - width(state) - 1
-    return (Span(name, "strong", "bar"), Span(left, "mute", "bar"), Span(" " * gap, "text", "bar"), Span(state, "strong", "bar"), Span(" ", "text", "bar"))
+    return (
+        Span(name, "strong", "bar"),
+        Span(left, "mute", "bar"),
+        Span(" " * gap, "text", "bar"),
+        Span(state, "strong", "bar"),
+        Span(" ", "text", "bar"),
+    )

@@ -9,7 +9,7 @@ from steps.model.base import phrase
 from steps.model.choice import Choice, Option
 from steps.model.finding import Finding
 from steps.text import Language, say, say_finding
-from tui.cells import BLANK, Line, Span, cut, wrap
+from tui.cells import BLANK, Line, Span, cut, pad, width, wrap
 from tui.theme import MARKS
 
 LABEL: dict[Language, int] = {"en": 9, "zh_CN": 6}
@@ -17,7 +17,22 @@ LINKS = 4
 """How many links of a causal chain are drawn; the why page has all."""
 _SEVERITY_MARK = {"error": "bad", "warning": "catch", "info": "info", "ok": "good"}
 _ORDER = ("measured", "bios", "linux", "changes", "keeps", "leads-to", "file", "cost", "undo", "after", "trap", "instead", "from", "source")
-_LAST_TO_STAY = ("after", "from", "keeps", "cost", "undo", "source", "file", "changes", "instead", "trap", "measured", "linux", "bios", "leads-to")
+_LAST_TO_STAY = (
+    "after",
+    "from",
+    "keeps",
+    "cost",
+    "undo",
+    "source",
+    "file",
+    "changes",
+    "instead",
+    "trap",
+    "measured",
+    "linux",
+    "bios",
+    "leads-to",
+)
 """Notes in the order in which they give way where the pane is short."""
 
 
@@ -36,7 +51,7 @@ def chain(label: str, because: Sequence[str], end: Line, indent: int, columns: i
     lines: list[Line] = []
     for depth, link in enumerate(links):
         room = columns - indent - 2 * depth
-        lead = (Span(f"{label:<{indent}}"[:indent] if depth == 0 else " " * indent, "mute"),)
+        lead = (Span(pad(label if depth == 0 else "", indent), "mute"),)
         branch = (Span(" " * (2 * (depth - 1)) + "└ ", "rule"),) if depth else ()
         lines.append((*lead, *branch, Span(cut(link, room))))
     if links and end:
@@ -46,15 +61,7 @@ def chain(label: str, because: Sequence[str], end: Line, indent: int, columns: i
 
 def labelled(label: str, text: str, indent: int, columns: int, ink: str = "text") -> list[Line]:
     """Return `text` wrapped beside its label."""
-    return [
-        (Span(_label(label if at == 0 else "", indent), "mute"), Span(line, ink)) for at, line in enumerate(wrap(text, columns - indent))
-    ]
-
-
-def _label(label: str, indent: int) -> str:
-    from tui.cells import pad
-
-    return pad(label, indent)
+    return [(Span(pad(label if at == 0 else "", indent), "mute"), Span(line, ink)) for at, line in enumerate(wrap(text, columns - indent))]
 
 
 def verdict(language: Language, choice: Choice, option: Option) -> Line:
@@ -79,51 +86,56 @@ def _blocks(language: Language, choice: Choice, option: Option, columns: int) ->
     """Return the parts of a hint in the order in which they are read."""
     indent = LABEL[language]
     sentences = [say(language, sentence) for sentence in option.sentences]
-    main, *others = option.findings or (None,)
+    main = option.findings[0] if option.findings else None
+    others = option.findings[1:]
     if main is not None and not sentences:
         sentences = [text for text in (say_finding(language, main, "sentence"), say_finding(language, main, "why")) if text]
-    elif main is not None:
-        others = [main, *others] if main.severity in ("error", "warning") and not say_finding(language, main, "sentence") == sentences[0] else others
+    elif main is not None and say_finding(language, main, "sentence") != sentences[0]:
+        others = option.findings
     blocks = [Block(tuple(labelled_first(language, choice, option, columns)), 100)]
     joiner = "" if language == "zh_CN" else " "
     if sentences:
         blocks.append(Block(tuple((Span(line),) for line in wrap(joiner.join(sentences), columns)), 99, gap=True))
     for other in others:
-        if other is not None and other.severity != "ok":
+        if other.severity != "ok":
             blocks.append(Block(_finding_lines(language, other, columns), 60, gap=not blocks[-1].gap))
     because = [say(language, link) for link in main.because] if main is not None else []
     if because:
         end: Line = (Span(f"{MARKS[option.mark]} ", option.mark), Span(say(language, option.label)))
         blocks.append(Block(tuple(chain(say(language, phrase("ui.note.because")), because, end, indent, columns)), 90, gap=True))
-    first = True
-    for label in _ORDER:
-        for note in option.notes:
-            if note.label == label:
-                word, text = say(language, phrase(f"ui.note.{label}")), say(language, note.text)
-                if note.command:
-                    lines: tuple[Line, ...] = ((Span(word, "mute"),), (Span(cut(text, columns), "primary"),))
-                else:
-                    lines = tuple(labelled(word, text, indent, columns, "mute" if label in ("source", "from") else "text"))
-                blocks.append(Block(lines, 10 + 2 * _LAST_TO_STAY.index(label), gap=first))
-                first = False
-    if main is not None and main.source and not any(note.label == "source" for note in option.notes):
-        source = cut(main.source.removeprefix("https://"), columns - indent)
-        blocks.append(Block(tuple(labelled(say(language, phrase("ui.note.source")), source, indent, columns, "mute")), 20, gap=first))
+    blocks += _notes(language, option, main.source if main is not None else None, columns)
     fixable = fix_of(option)
     if fixable is not None:
         words = say_finding(language, fixable, "remedy") or say(language, phrase("ui.fix"))
         fix_lines = wrap(words, columns - 3)[:2]
         blocks.append(
-            Block(tuple((Span("f  " if at == 0 else "   ", "accent-strong"), Span(line)) for at, line in enumerate(fix_lines)), 95, gap=True)
+            Block(
+                tuple((Span("f  " if at == 0 else "   ", "accent-strong"), Span(line)) for at, line in enumerate(fix_lines)), 95, gap=True
+            )
         )
+    return blocks
+
+
+def _notes(language: Language, option: Option, source: str | None, columns: int) -> list[Block]:
+    """Return the labelled lines in their fixed order; a finding's source stands where the option names none."""
+    indent = LABEL[language]
+    blocks: list[Block] = []
+    for label, note in ((label, note) for label in _ORDER for note in option.notes if note.label == label):
+        word, text = say(language, phrase(f"ui.note.{label}")), say(language, note.text)
+        if note.command:
+            lines: tuple[Line, ...] = ((Span(word, "mute"),), (Span(cut(text, columns), "primary"),))
+        else:
+            lines = tuple(labelled(word, text, indent, columns, "mute" if label in ("source", "from") else "text"))
+        blocks.append(Block(lines, 10 + 2 * _LAST_TO_STAY.index(label), gap=not blocks))
+    if source and not any(note.label == "source" for note in option.notes):
+        shown = cut(source.removeprefix("https://"), columns - indent)
+        blocks.append(Block(tuple(labelled(say(language, phrase("ui.note.source")), shown, indent, columns, "mute")), 20, gap=not blocks))
     return blocks
 
 
 def labelled_first(language: Language, choice: Choice, option: Option, columns: int) -> list[Line]:
     """Return the verdict line, the subject on a line of its own where both do not fit."""
     mark, subject = verdict(language, choice, option)
-    from tui.cells import width
-
     if width(mark.text) + width(subject.text) <= columns:
         return [(mark, subject)]
     return [(mark,), (Span(cut(subject.text.strip(), columns), "strong"),)]
