@@ -1,0 +1,238 @@
+"""Raw outputs of many generations, and the facts in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from steps.catalog import devices
+from steps.detect import cpu, links, packages, pci, smi
+from steps.detect.probes import Probes
+from steps.host.base import Result
+from steps.host.captured import Capture, CapturedHost, Recorded
+from steps.host.local import NO_ANSWER
+
+CASES = Path(__file__).parent / "cases"
+MIB = 1 << 20
+
+
+def case(name: str) -> str:
+    return (CASES / name).read_text(encoding="utf-8")
+
+
+def asked(*argv: str, text: str = "", status: int | None = 0) -> smi.Smi:
+    return smi.parse(argv, Result(stdout=text, status=status))
+
+
+# -- nvidia-smi -------------------------------------------------------------------------------------------------------
+
+
+def test_the_long_form_of_2015_is_read() -> None:
+    found = asked("nvidia-smi", "-q", text=case("nvidia-smi/nvidia-smi-q.titanx-352.txt"))
+    (card,) = found.gpus
+    assert (found.driver_version, found.cuda_version) == ("352.63", None)
+    assert (card.address, card.name, card.memory_bytes) == ("0000:06:00.0", "GeForce GTX TITAN X", 12284 * MIB)
+
+
+def test_what_a_fermi_card_does_not_tell_is_not_known() -> None:
+    (card,) = asked("nvidia-smi", "-q", text=case("nvidia-smi/nvidia-smi-q.gtx460-358.txt")).gpus
+    assert (card.name, card.memory_bytes, card.bar1_bytes) == ("GeForce GTX 460", 1018 * MIB, None)
+    assert (card.link.generation, card.link.max_width, card.ecc, card.mig) == (None, None, None, None)
+
+
+def test_the_link_now_and_at_most_are_told_apart() -> None:
+    found = asked("nvidia-smi", "-q", text=case("nvidia-smi/nvidia-smi-q.gtx1650-laptop-525.txt"))
+    link = found.gpus[0].link
+    assert (link.generation, link.max_generation, link.width, link.max_width) == (3, 3, 8, 16)
+    assert (found.driver_version, found.cuda_version) == ("525.125.06", "12.0")
+
+
+def test_each_of_four_cards_has_its_own_entries() -> None:
+    found = asked("nvidia-smi", "-q", text=case("nvidia-smi/nvidia-smi-q.rtx2080tix4-440.txt"))
+    assert [card.address for card in found.gpus] == ["0000:02:00.0", "0000:03:00.0", "0000:83:00.0", "0000:84:00.0"]
+    assert [card.link.generation for card in found.gpus] == [3, 1, 3, 3]
+    assert {card.memory_bytes for card in found.gpus} == {11019 * MIB}
+
+
+def test_the_plain_table_names_cards_and_versions() -> None:
+    found = asked("nvidia-smi", text=case("nvidia-smi/nvidia-smi.wsl2-rtx5080.txt"))
+    (card,) = found.gpus
+    assert (found.driver_version, found.cuda_version) == ("591.86", "13.1")
+    assert (card.address, card.name, card.memory_bytes) == ("0000:01:00.0", "NVIDIA GeForce RTX 5080", 16303 * MIB)
+
+
+def test_a_name_that_the_table_cut_is_not_taken_for_the_name() -> None:
+    row = (
+        "|   0  NVIDIA GeForce RTX 4090 La...    Off |   00000000:01:00.0 Off |                  N/A |\n"
+        "| N/A   44C    P8              4W /  150W |      12MiB /  16376MiB |      0%      Default |\n"
+    )
+    (card,) = asked("nvidia-smi", text=f"Driver Version: 550.90.07\n{row}").gpus
+    assert (card.name, card.memory_bytes) == (None, 16376 * MIB)
+
+
+def test_the_wording_of_branch_610_is_understood() -> None:
+    head = "| NVIDIA-SMI 610.20    KMD Version: 610.20    CUDA UMD Version: 13.4 |\n"
+    found = asked("nvidia-smi", text=head)
+    assert (found.driver_version, found.cuda_version) == ("610.20", "13.4")
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "trouble"),
+    [
+        ("Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 525.125\n", 18, "mismatch"),
+        ("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n", 9, "no-driver"),
+        ("No devices were found\n", 6, "no-devices"),
+        ("Unable to determine the device handle for GPU0000:0F:00.0: Unknown Error\n", 15, "failing"),
+        ("Unable to determine the device handle for GPU0000:0F:00.0: GPU is lost.\n", 0, "failing"),
+        ("Failed to initialize NVML: Unknown Error\n", 255, "failing"),
+    ],
+)
+def test_each_trouble_has_its_name(text: str, status: int, trouble: str) -> None:
+    found = asked("nvidia-smi", text=text, status=status)
+    assert (found.trouble, found.said) == (trouble, text.splitlines()[0])
+
+
+def test_not_installed_not_asked_and_hanging_are_three_things() -> None:
+    assert asked("nvidia-smi", status=127) == smi.Smi(installed=False)
+    assert asked("nvidia-smi", status=None) == smi.Smi()
+    assert smi.parse(("nvidia-smi", "-q"), Result(stderr=f"{NO_ANSWER}\n")).hangs
+    assert asked("nvidia-smi", "-q", status=124).hangs
+
+
+def test_any_query_is_read_by_its_own_fields() -> None:
+    text = "name, pci.bus_id, memory.total [MiB], compute_cap\nNVIDIA GB10, 0000000F:01:00.0, [N/A], 12.1\n"
+    (card,) = asked("nvidia-smi", "--query-gpu=name,pci.bus_id,memory.total,compute_cap", "--format=csv", text=text).gpus
+    assert (card.name, card.address, card.memory_bytes, card.compute_capability) == ("NVIDIA GB10", "000f:01:00.0", None, "12.1")
+
+
+# -- topology ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_matrix_of_pcie_only() -> None:
+    found = links.matrix(case("topology/topo-m.5090x2-4090x3.txt"))
+    assert len(found) == 10
+    assert (found[0, 1], found[1, 2], found[1, 3], found[3, 4]) == ("SYS", "PHB", "NODE", "PHB")
+
+
+def test_network_cards_in_the_matrix_are_no_gpus() -> None:
+    found = links.matrix(case("topology/topo-m.rtx4090x8-sys.txt"))
+    assert len(found) == 28
+    assert set(found.values()) == {"SYS"}
+
+
+def test_rows_that_were_cut_off_leave_pairs_out() -> None:
+    assert len(links.matrix(case("topology/topo-m.dgx-a100.partial.txt"))) == 7 + 6 + 5 + 4
+    old = links.matrix(case("topology/topo-m.dgx2-old-format.partial.txt"))
+    assert (len(old), set(old.values())) == (15 + 14 + 13, {"NV6"})
+    assert links.matrix(case("topology/topo-m.single-a100-pcie.txt")) == {}
+
+
+# -- lspci ------------------------------------------------------------------------------------------------------------
+
+
+def test_lspci_with_numbers_gives_ids_and_domains() -> None:
+    found = pci.from_lspci(case("lspci/lspci-nn.azure-nd96-a100.txt"))
+    cards = [device for device in found.values() if device.kind[:4] == "0302"]
+    assert len(cards) == 8
+    assert {device.pci_id for device in cards} == {"10de:20b2"}
+    assert found["000e:00:00.0"].pci_id == "10de:20b2"
+
+
+def test_lspci_of_a_laptop_shows_both_cards() -> None:
+    found = pci.from_lspci(case("lspci/lspci-nn.gtx1650-laptop-525.txt"))
+    assert (found["0000:01:00.0"].pci_id, found["0000:05:00.0"].pci_id) == ("10de:1f91", "1002:15d8")
+
+
+def test_lspci_without_numbers_tells_vendor_and_driver() -> None:
+    found = pci.from_lspci(case("lspci/lspci-k.vega20.txt"))
+    card = found["0000:07:00.0"]
+    assert (card.vendor, card.device, card.kind, card.driver) == ("1002", "", "030000", "amdgpu")
+
+
+@pytest.mark.parametrize(
+    ("speed", "generation"), [("2.5 GT/s PCIe", 1), ("8 GT/s", 3), ("16.0 GT/s PCIe", 4), ("32GT/s", 5), ("Unknown", None), (None, None)]
+)
+def test_a_speed_is_a_generation(speed: str | None, generation: int | None) -> None:
+    assert pci.generation(speed) == generation
+
+
+# -- processors and packages ------------------------------------------------------------------------------------------
+
+
+def probes(capture: Capture) -> Probes:
+    return Probes(CapturedHost(capture))
+
+
+def capture(**parts: object) -> Capture:
+    return Capture(schema="bringup/capture", version=1, **parts)  # type: ignore[arg-type]
+
+
+def test_an_old_lscpu_counts_one_cache_only_so_the_sum_is_not_known() -> None:
+    text = case("cpu/lscpu.epyc7742.txt")
+    found = cpu.cpu(probes(capture(commands={"lscpu": Recorded(stdout=text, status=0)})), bare_metal=True)
+    assert (found.sockets, found.cores, found.threads, found.numa_nodes, found.l3_bytes) == (2, 128, 128, 2, None)
+    assert found.pcie_lanes is None
+
+
+def test_a_newer_lscpu_adds_the_caches_up() -> None:
+    text = case("cpu/lscpu.ryzen5950x.txt")
+    found = cpu.cpu(probes(capture(commands={"lscpu": Recorded(stdout=text, status=0)})), bare_metal=True)
+    assert (found.cores, found.threads, found.l3_bytes, found.pcie_lanes) == (16, 32, 64 * MIB, 24)
+
+
+@pytest.mark.parametrize(
+    ("model", "lanes"),
+    [
+        ("AMD EPYC 7763 64-Core Processor", 128),
+        ("AMD EPYC 9654 96-Core Processor", 128),
+        ("AMD Ryzen Threadripper PRO 5975WX 32-Cores", 128),
+        ("AMD Ryzen 7 5800X3D 8-Core Processor", 24),
+        ("AMD Ryzen 9 9950X 16-Core Processor", 28),
+        ("Intel(R) Core(TM) i9-10900K CPU @ 3.70GHz", 16),
+        ("Intel(R) Core(TM) i9-10980XE CPU @ 3.00GHz", 48),
+        ("12th Gen Intel(R) Core(TM) i7-12700K", 20),
+        ("Intel(R) Xeon(R) Gold 6330 CPU @ 2.00GHz", 64),
+        ("Intel(R) Xeon(R) Platinum 8480+", 80),
+        ("Intel(R) Xeon(R) CPU E5-2690 v4 @ 2.60GHz", 40),
+        ("AMD Ryzen 7 5800H with Radeon Graphics", None),
+        ("12th Gen Intel(R) Core(TM) i7-12700H", None),
+        ("Common KVM processor", None),
+    ],
+)
+def test_lanes_are_those_of_the_maker_or_not_known(model: str, lanes: int | None) -> None:
+    row = devices.cpu(model)
+    assert (row.pcie_lanes if row else None) == lanes
+
+
+def test_only_installed_packages_count() -> None:
+    status = (
+        "Package: nvidia-driver-515\nStatus: install ok installed\nVersion: 515.65.01-0ubuntu0.18.04.1\n\n"
+        "Package: nvidia-driver-470\nStatus: deinstall ok config-files\nVersion: 470.141.03-0ubuntu0.18.04.1\n\n"
+        "Package: half\nStatus: install ok half-installed\nVersion: 1\n"
+    )
+    assert packages.from_dpkg_status(status) == {"nvidia-driver-515": "515.65.01-0ubuntu0.18.04.1"}
+    assert packages.from_dpkg_list("ii  libc6:amd64  2.35-0ubuntu3  amd64  GNU C Library\nrc  old  1  all  x\n") == {
+        "libc6": "2.35-0ubuntu3"
+    }
+    assert packages.from_rpm("kmod-nvidia-open-dkms-580.95.05-1.el9.noarch\nglibc 2.34-100.el9\n") == {
+        "kmod-nvidia-open-dkms": "580.95.05-1.el9",
+        "glibc": "2.34-100.el9",
+    }
+
+
+def test_every_row_of_the_device_tables_can_be_read() -> None:
+    for line in (Path(__file__).parent.parent / "assets/data/gpus.tsv").read_text(encoding="utf-8").splitlines()[1:]:
+        row = devices.gpu(f"10de:{line[:4]}")
+        assert row is not None
+        assert row.open_modules in ("no", "optional", "required")
+    for line in (Path(__file__).parent.parent / "assets/data/accelerators.tsv").read_text(encoding="utf-8").splitlines()[1:]:
+        vendor, device = line.split("\t")[:2]
+        assert devices.accelerator(f"{vendor}:{device}") is not None
+
+
+def test_names_are_found_only_where_all_their_devices_agree() -> None:
+    row = devices.gpu_by_name("NVIDIA GeForce RTX 3060")
+    assert row is not None
+    assert (row.architecture, row.compute_capability) == ("ampere", "8.6")
+    assert devices.gpu_by_name("NVIDIA GeForce RTX 9999") is None
