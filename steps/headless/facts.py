@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from steps import documents, lines
+from steps import documents, lines, resources
 from steps.detect.machine import detect as detect_machine
 from steps.detect.summary import headline
 from steps.engine.client import invoking_owner
@@ -42,7 +42,13 @@ def load(asked: Asked, environ: Mapping[str, str]) -> Loaded:
 
 def target_of(asked: Asked, host: Host, machine: Machine, environ: Mapping[str, str]) -> Target:
     """Return what the actions would change, and how Python packages are fetched for it."""
-    owner = client.invoking_owner()
+    owner = invoking_owner()
+    fetching = installer.settings(host, environ, home=owner.home, user=owner.name, uid=owner.uid)
+    if host.rehearsal:
+        # A capture says nothing about interpreters; every distribution that is rehearsed has this one.
+        fetching = msgspec.structs.replace(fetching, own_python="/usr/bin/python3")
+    elif host.root == "/":
+        fetching = msgspec.structs.replace(fetching, own_python=resources.self_command()[0])
     return Target(
         root=host.root,
         rehearsal=host.rehearsal,
@@ -50,7 +56,7 @@ def target_of(asked: Asked, host: Host, machine: Machine, environ: Mapping[str, 
         name=host.name,
         summary=headline(machine),
         kernel=machine.os.kernel,
-        installer=installer.settings(host, environ, home=owner.home, user=owner.name, uid=owner.uid),
+        installer=fetching,
     )
 
 

@@ -223,9 +223,10 @@ def _tools(installer: Installer) -> str:
 
 
 def _bootstrap(tools: str, installer: Installer, fetch: Fetching) -> tuple[AnyAction, ...]:
-    """Return what puts uv into a small environment of ours; the interpreter is the newest installed one."""
+    """Return what puts uv into a small environment of ours; the interpreter is our own, else the newest installed one."""
     newest = max(installer.pythons, key=_by_version, default=None)
-    if newest is None:
+    python = installer.own_python or (installer.pythons[newest] if newest is not None else None)
+    if python is None:
         raise PreflightError("python-not-found", line="3")
     here = f"{tools}/bin/python"
     return (
@@ -235,7 +236,7 @@ def _bootstrap(tools: str, installer: Installer, fetch: Fetching) -> tuple[AnyAc
             why=phrase("manager.why.uv"),
             lane="python",
             by="user",
-            argv=(installer.pythons[newest], "-I", "-m", "venv", tools),
+            argv=(python, "-I", "-m", "venv", tools),
             done_when=(Succeeds(argv=(here, "-I", "-m", "pip", "--version")),),
             undo=(RemovePath(path=tools),),
             seconds=4,

@@ -26,6 +26,8 @@ class Installer(Record):
     """Path of `uv`; `None` when it has to be fetched first."""
     pythons: Mapping[str, str] = {}
     """Installed interpreters by line: "3.12" → its path."""
+    own_python: str | None = None
+    """The interpreter that `bringup` runs on, where the target can run it too: it certainly can make an environment."""
     index_url: str | None = None
     extra_index_urls: tuple[str, ...] = ()
     find_links: tuple[str, ...] = ()
