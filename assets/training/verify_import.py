@@ -1,0 +1,64 @@
+"""Import each named distribution in its own environment: one JSON line each, with its version and the devices it sees.
+
+Run by the environment's interpreter, isolated: `python -I -B verify_import.py jax tensorflow transformers`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import json
+import sys
+import traceback
+import warnings
+from typing import Any
+
+Line = dict[str, Any]
+
+
+def main() -> int:
+    """Try every distribution and print its line; the status is 0 whatever they say."""
+    warnings.simplefilter("ignore")
+    for name in sys.argv[1:]:
+        sys.stdout.write(json.dumps({"rung": name, **imported(name)}) + "\n")
+        sys.stdout.flush()
+    return 0
+
+
+def imported(name: str) -> Line:
+    """Return what importing one distribution comes to."""
+    try:
+        found = importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        return {"state": "failed", "code": "not-installed"}
+    try:
+        for module in modules(found)[:1]:
+            importlib.import_module(module)
+        devices = seen(name)
+    except Exception as error:  # noqa: BLE001 - whatever keeps it from importing is the finding
+        return {"state": "failed", "detail": found.version, "text": traceback.format_exception_only(type(error), error)[-1].strip()[:300]}
+    return {"state": "passed", "detail": found.version, "devices": devices}
+
+
+def modules(found: importlib.metadata.Distribution) -> list[str]:
+    """Return the importable top-level names of a distribution, its own name first."""
+    own = found.metadata["Name"].lower().replace("-", "_")
+    said = (found.read_text("top_level.txt") or "").split()
+    files = [str(file).partition("/")[0] for file in found.files or () if str(file).endswith("__init__.py")]
+    names = [one for one in dict.fromkeys([*said, *files]) if one.isidentifier() and not one.startswith("_")]
+    return sorted(names, key=lambda one: (one.lower() != own, names.index(one)))
+
+
+def seen(name: str) -> int | None:
+    """Return how many GPUs the framework sees; `None` for one that we do not ask."""
+    if name == "jax":
+        jax = importlib.import_module("jax")
+        return sum(device.platform != "cpu" for device in jax.devices())
+    if name == "tensorflow":
+        tensorflow = importlib.import_module("tensorflow")
+        return len(tensorflow.config.list_physical_devices("GPU"))
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,379 @@
+"""Try out PyTorch in its own environment: one JSON line per rung, each tried in a process of its own.
+
+Run by the environment's interpreter, isolated: `python -I -B verify_torch.py [--ranks 2] [--limit 60]`. It needs PyTorch and
+nothing else, reads no file of `bringup`, writes only below a temporary folder and never opens a network port to other machines.
+A line has `rung` and `state` ("passed", "failed", "skipped"), and where they are known `code` with `params` (words of
+`bringup`), `text` (words of PyTorch), `detail`, `value`, `unit` and `expected`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import faulthandler
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Line = dict[str, Any]
+RANKS = 2
+LIMIT = 60.0
+TOLERANCE = 1e-6
+
+
+def main() -> int:
+    """Try every rung in order and print its line; the status is 0 whatever they say, for the lines are the answer."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ranks", type=int, default=RANKS)
+    parser.add_argument("--limit", type=float, default=LIMIT)
+    parser.add_argument("--hang", type=int, default=None, help="a rank that never answers, to try out the limit")
+    asked = parser.parse_args()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import torch
+            import torch.distributed
+    except Exception as error:  # noqa: BLE001 - whatever keeps it from importing is the finding
+        say({"rung": "import", "state": "failed", "text": last_line(error)})
+        return 0
+    with contextlib.suppress(Exception):
+        import torch._dynamo  # optimizers load it at their first use; here it is loaded once for all children
+    say({"rung": "import", "state": "passed", "detail": torch.__version__})
+    rungs: tuple[tuple[str, Callable[..., Line]], ...] = (
+        ("gpu", sees_gpus),
+        ("amp", mixed_precision),
+        ("accumulation", accumulates),
+    )
+    ranks = asked.ranks
+    for name, rung in rungs:
+        line = alone(rung, limit=asked.limit)
+        say({"rung": name, **line})
+        if line.get("unit") == "GPUs":
+            ranks = max(ranks, int(line["value"]))
+    say({"rung": "ddp", **together(ranks, asked.limit, asked.hang)})
+    return 0
+
+
+def say(line: Line) -> None:
+    """Print one rung at once, so that what was proven stays proven if a later one takes the program down."""
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
+def last_line(error: BaseException) -> str:
+    """Return the error in one line, with its kind."""
+    lines = traceback.format_exception_only(type(error), error)
+    return lines[-1].strip()[:300]
+
+
+# --- one process ----------------------------------------------------------------------------------
+
+
+def alone(rung: Callable[[], Line], limit: float) -> Line:
+    """Return what a rung says from a child of its own: a crash or a hang there is its result and not the end of the proof.
+
+    This process has imported PyTorch and never touched a GPU, so a child may.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="bringup-verify-"))
+    try:
+        child = os.fork()
+        if child == 0:
+            answer(folder / "0", rung)
+        (outcome,) = wait([child], limit, folder)
+        return outcome
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def answer(path: Path, rung: Callable[[], Line]) -> None:
+    """Write what a rung says to `path` and end this child; a wanted stack goes beside it."""
+    os.setpgid(0, 0)
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: no rank outlives the proof
+    stack = stack_of(path).open("w")  # the handler needs it open until the end
+    faulthandler.register(signal.SIGUSR1, file=stack, all_threads=True)
+    warnings.simplefilter("ignore")
+    try:
+        line = rung()
+    except BaseException as error:  # noqa: BLE001 - the parent names it
+        line = {"state": "failed", "text": last_line(error)}
+    path.write_text(json.dumps(line))
+    os._exit(0)
+
+
+def wait(children: list[int], limit: float, folder: Path) -> list[Line]:
+    """Return what each child said; those that did not end in time are asked for their stack, killed and named."""
+    end = time.monotonic() + limit
+    left = dict(enumerate(children))
+    status: dict[int, int] = {}
+    while left and time.monotonic() < end:
+        for rank, pid in list(left.items()):
+            done, how = os.waitpid(pid, os.WNOHANG)
+            if done:
+                status[rank] = how
+                del left[rank]
+        if any(os.WIFSIGNALED(how) for how in status.values()):
+            end = min(end, time.monotonic() + 5)  # its partners wait for it in vain
+        time.sleep(0.01)
+    for pid in left.values():
+        os.kill(pid, signal.SIGUSR1)
+    if left:
+        time.sleep(0.3)
+    for pid in left.values():
+        kill_group(pid)
+        os.waitpid(pid, 0)
+    return [outcome(rank, status.get(rank), limit, folder) for rank in range(len(children))]
+
+
+def kill_group(pid: int) -> None:
+    """End a child and all that it started."""
+    for send in (os.killpg, os.kill):
+        try:
+            send(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def outcome(rank: int, status: int | None, limit: float, folder: Path) -> Line:
+    """Return what one child said, or how it ended without a word."""
+    path = folder / str(rank)
+    if status is None:
+        return {"state": "failed", "code": "hung", "params": {"rank": rank, "seconds": round(limit), "where": where(stack_of(path))}}
+    if os.WIFSIGNALED(status):
+        return {"state": "failed", "code": "killed", "params": {"rank": rank, "signal": os.WTERMSIG(status)}}
+    try:
+        line: Line = json.loads(path.read_text())
+        return line
+    except (OSError, ValueError):
+        return {"state": "failed", "code": "silent", "params": {"rank": rank}}
+
+
+def stack_of(path: Path) -> Path:
+    """Return where a child leaves its stack."""
+    return path.with_suffix(".stack")
+
+
+def where(path: Path) -> str:
+    """Return the innermost place that a hung child stood at: "distributed_c10d.py:2810 in all_reduce"."""
+    try:
+        lines = [line.strip() for line in path.read_text().splitlines() if line.lstrip().startswith("File ")]
+    except OSError:
+        lines = []
+    if not lines:
+        return "?"
+    _, name, rest = lines[0].split('"', 2)
+    return f"{Path(name).name}{rest.replace(', line ', ':', 1)}"
+
+
+# --- rungs ----------------------------------------------------------------------------------------
+
+
+def sees_gpus() -> Line:
+    """Whether CUDA (or ROCm) can be used, and the reason when not; a GPU is only seen when it computed something."""
+    import torch
+
+    built = torch.version.cuda or getattr(torch.version, "hip", None)
+    if not built:
+        return {"state": "skipped", "code": "cpu-build", "params": {"version": torch.__version__}}
+    if torch.cuda.is_available():
+        count = torch.cuda.device_count()
+        for device in range(count):
+            total = torch.ones(1024, device=f"cuda:{device}").sum().item()
+            if total != 1024:
+                return {"state": "failed", "code": "wrong-sum", "params": {"rank": device}}
+        return {"state": "passed", "detail": f"{count} × {torch.cuda.get_device_name(0)}", "value": count, "unit": "GPUs"}
+    try:
+        torch.cuda.init()
+    except Exception as error:  # noqa: BLE001 - this is the reason that is asked for
+        reason = last_line(error)
+    else:
+        reason = "no CUDA device"
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        return {"state": "failed", "code": "hidden", "params": {"value": os.environ["CUDA_VISIBLE_DEVICES"]}, "text": reason}
+    return {"state": "failed", "text": reason}
+
+
+def device_of(rank: int = 0) -> str:
+    """Return the device that a rank computes on."""
+    import torch
+
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return f"cuda:{rank % count}" if count else "cpu"
+
+
+def small_model(device: str) -> Any:
+    """Return the same small network at every call."""
+    import torch
+
+    torch.manual_seed(7)
+    return torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8)).to(device)
+
+
+def batch(device: str, size: int = 64, seed: int = 11) -> tuple[Any, Any]:
+    """Return the same inputs and targets at every call; the targets can be learnt."""
+    import torch
+
+    chance = torch.Generator().manual_seed(seed)
+    inputs = torch.randn(size, 32, generator=chance)
+    targets = torch.tanh(inputs[:, :8] * 0.5 + inputs[:, 8:16] * 0.25)
+    return inputs.to(device), targets.to(device)
+
+
+def mixed_precision() -> Line:
+    """Train with autocast to half precision; the loss must fall and the weights must stay in full precision."""
+    import torch
+
+    device = device_of()
+    kind = device.partition(":")[0]
+    half = torch.float16 if kind == "cuda" and not torch.cuda.is_bf16_supported() else torch.bfloat16
+    model, (inputs, targets) = small_model(device), batch(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
+    # Scaling keeps small float16 gradients from becoming zero; bfloat16 has the range of float32 and needs none.
+    scaler = torch.amp.GradScaler(kind, enabled=half is torch.float16)
+    losses = []
+    for _ in range(40):
+        optimizer.zero_grad()
+        with torch.autocast(kind, dtype=half):
+            outputs = model(inputs)
+        if outputs.dtype is not half:
+            return {"state": "failed", "code": "not-half", "params": {"dtype": str(outputs.dtype)}}
+        loss = torch.nn.functional.mse_loss(outputs.float(), targets)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        losses.append(loss.item())
+    fell = losses[-1] < 0.6 * losses[0]
+    full = all(parameter.dtype is torch.float32 for parameter in model.parameters())
+    state = "passed" if fell and full else "failed"
+    params = {"first": f"{losses[0]:.4f}", "last": f"{losses[-1]:.4f}", "dtype": str(half).removeprefix("torch."), "device": kind}
+    return {
+        "state": state,
+        "code": "loss",
+        "params": params,
+        "detail": str(params["dtype"]),
+        "value": losses[-1],
+        "unit": "loss",
+        "expected": 0.6 * losses[0],
+    }
+
+
+def accumulates() -> Line:
+    """Whether four small batches, accumulated, give the gradients of the large one."""
+    import torch
+
+    device = device_of()
+    inputs, targets = batch(device)
+    large = small_model(device)
+    torch.nn.functional.mse_loss(large(inputs), targets).backward()
+    small = small_model(device)
+    for part, wanted in zip(inputs.chunk(4), targets.chunk(4)):  # noqa: B905 - `strict` came with Python 3.10
+        (torch.nn.functional.mse_loss(small(part), wanted) / 4).backward()
+    off = max((a.grad - b.grad).abs().max().item() for a, b in zip(large.parameters(), small.parameters()))  # noqa: B905
+    return {
+        "state": "passed" if off <= TOLERANCE else "failed",
+        "code": "difference",
+        "params": {"off": f"{off:.1e}"},
+        "value": off,
+        "unit": "difference",
+        "expected": TOLERANCE,
+    }
+
+
+# --- several processes ----------------------------------------------------------------------------
+
+
+def together(ranks: int, limit: float, hang: int | None) -> Line:
+    """Train one model in several processes over NCCL where each has a GPU of its own, else over gloo.
+
+    The ranks find each other through a file, so that no port has to be free and no other machine can join.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="bringup-ddp-"))
+    try:
+        children = []
+        for rank in range(ranks):
+            child = os.fork()
+            if child == 0:
+                answer(folder / str(rank), lambda rank=rank: one_rank(rank, ranks, limit, folder, hang))
+            children.append(child)
+        said = wait(children, limit, folder)
+        wrong = [line for line in said if line["state"] != "passed"]
+        return min(wrong, key=blame) if wrong else said[0]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def blame(line: Line) -> int:
+    """Return the order of causes: who died, who hangs outside of the exchange, who says what is wrong, who only waits for others."""
+    if line.get("code") == "killed":
+        return 0
+    if line.get("code") != "hung":
+        return 2
+    return 3 if "distributed_c10d" in line["params"]["where"] else 1
+
+
+def one_rank(rank: int, ranks: int, limit: float, folder: Path, hang: int | None) -> Line:
+    """Return what one rank saw: a right sum, the gradients of the whole batch, and a loss that falls."""
+    from datetime import timedelta
+
+    import torch
+    import torch.distributed as dist
+
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    torch.set_num_threads(1)
+    own_gpu = torch.cuda.is_available() and torch.cuda.device_count() >= ranks and dist.is_nccl_available()
+    device = f"cuda:{rank}" if own_gpu else "cpu"
+    backend = "nccl" if own_gpu else "gloo"
+    if not own_gpu:
+        os.environ["GLOO_SOCKET_IFNAME"] = "lo"  # the ranks of one machine need no network
+    else:
+        torch.cuda.set_device(rank)
+    store = f"file://{folder}/store"
+    dist.init_process_group(backend, init_method=store, rank=rank, world_size=ranks, timeout=timedelta(seconds=limit + 30))
+    if rank == hang:
+        time.sleep(limit + 30)
+    total = torch.full((1024,), float(rank + 1), device=device)
+    dist.all_reduce(total)
+    if not bool((total == ranks * (ranks + 1) / 2).all()):
+        return {"state": "failed", "code": "wrong-sum", "params": {"rank": rank}}
+    inputs, targets = batch(device)
+    whole = small_model(device)
+    torch.nn.functional.mse_loss(whole(inputs), targets).backward()
+    model = torch.nn.parallel.DistributedDataParallel(small_model(device), device_ids=[rank] if own_gpu else None)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
+    mine, wanted = inputs.chunk(ranks)[rank], targets.chunk(ranks)[rank]
+    losses, off = [], 0.0
+    for step in range(30):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.mse_loss(model(mine), wanted)
+        loss.backward()
+        if step == 0:
+            pairs = zip(whole.parameters(), model.parameters())  # noqa: B905
+            off = max((a.grad - b.grad).abs().max().item() for a, b in pairs)
+        optimizer.step()
+        losses.append(loss.item())
+    dist.barrier()
+    dist.destroy_process_group()
+    params = {"ranks": ranks, "backend": backend, "off": f"{off:.1e}", "first": f"{losses[0]:.4f}", "last": f"{losses[-1]:.4f}"}
+    right = off <= 1e-5 and losses[-1] < 0.6 * losses[0]
+    return {
+        "state": "passed" if right else "failed",
+        "code": "ddp",
+        "params": params,
+        "detail": f"{ranks} ranks",
+        "value": losses[-1],
+        "unit": "loss",
+        "expected": 0.6 * losses[0],
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

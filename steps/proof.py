@@ -1,0 +1,128 @@
+"""The rungs that run inside an environment: programs of `assets/training`, and what their lines mean."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from steps import resources
+from steps.model.base import Param, Words, phrase
+from steps.model.verdict import Rung
+
+if TYPE_CHECKING:
+    from steps.host.base import Host, Result
+
+TORCH_RUNGS = ("environment", "torch", "gpu", "amp", "accumulation", "ddp")
+RANK_SECONDS = 60
+"""So long may one rung take before its process is ended; a slow disk needs most of it for the import."""
+_ALL_SECONDS = 300.0
+
+
+def torch(host: Host, interpreter: str, version: str, variant: str | None, *, gpus: bool) -> tuple[Rung, ...]:
+    """Return PyTorch's rungs: its import, the GPUs it sees, half precision, accumulation, and training in two processes."""
+    result = _run(host, interpreter, "verify_torch.py", ("--limit", str(RANK_SECONDS)))
+    lines = {str(line["rung"]): line for line in _lines(result)}
+    imported = lines.get("import")
+    if imported is None:
+        return (Rung(id="torch", state="failed", because=_ending(result)),)
+    if imported["state"] != "passed":
+        return (_rung("torch", imported),)
+    found = str(imported["detail"])
+    rungs = [_version("torch", found, version)]
+    for name in ("gpu", "amp", "accumulation", "ddp"):
+        line = lines.get(name)
+        if line is None:
+            rungs.append(Rung(id=name, state="failed", because=_ending(result)))
+        elif name == "gpu":
+            rungs.append(_gpu(line, variant, gpus=gpus))
+        else:
+            rungs.append(_rung(name, line))
+    return tuple(rungs)
+
+
+def imports(host: Host, interpreter: str, wanted: Mapping[str, str], *, gpus: bool) -> tuple[Rung, ...]:
+    """Return one rung for each other framework: it imports, and it is the version that was asked for."""
+    if not wanted:
+        return ()
+    result = _run(host, interpreter, "verify_import.py", tuple(wanted))
+    lines = {str(line["rung"]): line for line in _lines(result)}
+    rungs = []
+    for name, version in wanted.items():
+        line = lines.get(name)
+        if line is None:
+            rungs.append(Rung(id=name, state="failed", because=_ending(result)))
+        elif line["state"] != "passed":
+            rungs.append(_rung(name, line))
+        elif gpus and line.get("devices") == 0 and name in ("jax", "tensorflow"):
+            rungs.append(Rung(id=name, state="failed", because=phrase("verify.because.sees-none"), detail=str(line["detail"])))
+        else:
+            rungs.append(_version(name, str(line["detail"]), version))
+    return tuple(rungs)
+
+
+def _run(host: Host, interpreter: str, program: str, argv: tuple[str, ...]) -> Result:
+    """Run one of our programs with the environment's interpreter.
+
+    Its text is handed over, not its path: the target may be another root, and the person may not read our files.
+    """
+    text = resources.read_text("training", program)
+    return host.run((interpreter, "-I", "-B", "-c", text, *argv), timeout=_ALL_SECONDS)
+
+
+def _lines(result: Result) -> list[dict[str, Any]]:
+    """Return the JSON lines of a program; what libraries print between them is left out."""
+    found = []
+    for text in result.stdout.splitlines():
+        try:
+            line = json.loads(text)
+        except ValueError:
+            continue
+        if isinstance(line, dict) and "rung" in line and "state" in line:
+            found.append(line)
+    return found
+
+
+def _ending(result: Result) -> Words:
+    """Return how a program ended that did not say its line."""
+    if result.status is None:
+        return phrase("verify.because.timeout", seconds=int(_ALL_SECONDS))
+    last = next((line for line in reversed(result.stderr.splitlines()) if line.strip()), "")
+    return phrase("verify.because.ended", status=result.status, text=last[:200])
+
+
+def _rung(name: str, line: Mapping[str, Any]) -> Rung:
+    """Return a rung as its line says it."""
+    said: Words = str(line.get("text") or "")
+    if line.get("code"):
+        params: dict[str, Param] = {key: value for key, value in (line.get("params") or {}).items() if isinstance(value, str | int | float)}
+        said = phrase(f"verify.because.{line['code']}", **params)
+    value, expected = line.get("value"), line.get("expected")
+    return Rung(
+        id=name,
+        state=line["state"],
+        because=said,
+        detail=str(line.get("detail") or ""),
+        value=None if value is None else float(value),
+        unit=line.get("unit"),
+        expected=None if expected is None else float(expected),
+    )
+
+
+def _version(name: str, found: str, wanted: str) -> Rung:
+    """Return whether a framework is the version that was asked for; a local part ("+cpu") may be unsaid."""
+    if wanted in (found, found.partition("+")[0]):
+        return Rung(id=name, state="passed", because=phrase("verify.because.imports"), detail=found)
+    return Rung(id=name, state="failed", because=phrase("verify.because.other-version", found=found, wanted=wanted), detail=found)
+
+
+def _gpu(line: Mapping[str, Any], variant: str | None, *, gpus: bool) -> Rung:
+    """Return whether PyTorch uses the GPUs; without one, or with the build for the processor asked for, nothing is to prove."""
+    rung = _rung("gpu", line)
+    if line["state"] == "passed":
+        return rung
+    if not gpus:
+        return Rung(id="gpu", state="skipped", because=phrase("verify.because.no-gpu"))
+    if line.get("code") == "cpu-build" and variant == "cpu":
+        return rung
+    return Rung(id="gpu", state="failed", because=rung.because, detail=rung.detail)

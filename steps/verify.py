@@ -1,0 +1,245 @@
+"""The proof: a ladder of rungs, each of them tried for real on the target and answered with what was seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from steps import proof
+from steps.compat import nccl
+from steps.errors import PreflightError
+from steps.managers import python
+from steps.managers.base import module_files
+from steps.model.base import Record, Words, phrase
+from steps.model.finding import StepKey
+from steps.model.machine import Accelerator, Machine, judged
+from steps.model.plan import Target
+from steps.model.profile import Profile
+from steps.model.verdict import Rung
+
+if TYPE_CHECKING:
+    from steps.host.base import Host
+
+KEY: StepKey = "verify"
+
+
+class Trial(Record):
+    """What a rung is tried with."""
+
+    machine: Machine
+    answers: Profile
+    target: Target
+
+    @property
+    def gpus(self) -> tuple[Accelerator, ...]:
+        """The NVIDIA cards that the answers do not leave out."""
+        left_out = self.answers.driver.ignore or ()
+        return tuple(card for card in judged(self.machine) if card.vendor == "nvidia" and card.address not in left_out)
+
+    @property
+    def running(self) -> bool:
+        """Whether the target is the system that runs here: a mounted one has no loaded module and no device nodes."""
+        return self.target.root == "/"
+
+    @property
+    def branch(self) -> str | None:
+        """The driver branch that was asked for; `None` when the driver was left alone."""
+        return self.answers.driver.branch if self.answers.driver.source != "keep" else None
+
+
+Try = Callable[["Host", Trial], Rung]
+
+
+def prove(host: Host, machine: Machine, answers: Profile, target: Target) -> tuple[Rung, ...]:
+    """Return every rung of the ladder, tried on `host`; on a recording all are skipped, for nothing can be tried there.
+
+    What cannot pass here, such as a GPU's rung without a GPU, is skipped with its reason and never passed.
+    """
+    trial = Trial(machine=machine, answers=answers, target=target)
+    if host.rehearsal:
+        reason = phrase("verify.because.rehearsal")
+        return tuple(skipped(name, reason) for name in (*_SYSTEM, *proof.TORCH_RUNGS))
+    return (*(rung(host, trial) for rung in _SYSTEM.values()), *_environment(host, trial))
+
+
+def passed(name: str, because: Words = "", detail: Words = "") -> Rung:
+    """Return a rung that held."""
+    return Rung(id=name, state="passed", because=because, detail=detail)
+
+
+def failed(name: str, because: Words, detail: Words = "") -> Rung:
+    """Return a rung that broke."""
+    return Rung(id=name, state="failed", because=because, detail=detail)
+
+
+def skipped(name: str, because: Words, detail: Words = "") -> Rung:
+    """Return a rung that was not tried."""
+    return Rung(id=name, state="skipped", because=because, detail=detail)
+
+
+def because(reason: str, **params: str | int) -> Words:
+    """Return one reason in words."""
+    return phrase(f"verify.because.{reason}", **params)
+
+
+# --- the system -----------------------------------------------------------------------------------
+
+
+def device_nodes(host: Host, trial: Trial) -> Rung:
+    """One device node for each card."""
+    if (reason := _no_driver_here(trial)) is not None:
+        return skipped("device-nodes", reason)
+    count = len([path for path in host.glob("/dev/nvidia[0-9]*") if path[len("/dev/nvidia") :].isdigit()])
+    detail = phrase("verify.detail.of", count=count, all=len(trial.gpus))
+    if count >= len(trial.gpus):
+        return passed("device-nodes", because("device-nodes"), detail)
+    return failed("device-nodes", because("device-nodes-missing", count=count, all=len(trial.gpus)), detail)
+
+
+def module_and_library(host: Host, trial: Trial) -> Rung:
+    """The loaded module and the user-space libraries are of one version."""
+    if (reason := _no_driver_here(trial)) is not None:
+        return skipped("module", reason)
+    driver = trial.machine.driver
+    if driver.state == "working":
+        return passed("module", because("module-equal"), driver.kernel_version or driver.library_version or "")
+    if driver.state == "mismatch":
+        return failed("module", because("module-differs", module=driver.kernel_version or "?", library=driver.library_version or "?"))
+    return failed("module", because(f"driver-{driver.state}"))
+
+
+def driver_packages(host: Host, trial: Trial) -> Rung:
+    """The packages of the branch that was asked for are installed."""
+    if trial.branch is None:
+        return skipped("driver", because("not-asked"))
+    found = [package for package in trial.machine.driver.packages if _of_line(package.version, trial.branch)]
+    if not found:
+        return failed("driver", because("driver-not-installed", branch=trial.branch))
+    return passed("driver", because("packages", count=len(found)), _upstream(found[0].version or ""))
+
+
+def module_file(host: Host, trial: Trial) -> Rung:
+    """A module file lies where the kernel of the next boot looks for it: DKMS may report success without one."""
+    if trial.branch is None:
+        return skipped("module-file", because("not-asked"))
+    kernel = trial.target.kernel or trial.machine.os.kernel
+    if kernel is None or not host.exists(f"/lib/modules/{kernel}"):
+        return skipped("module-file", because("no-kernel"))
+    found = module_files(host, "nvidia", kernel)
+    if not found:
+        return failed("module-file", because("no-module-file", kernel=kernel), kernel)
+    return passed("module-file", found[0], kernel)
+
+
+def compiler(host: Host, trial: Trial) -> Rung:
+    """The compiler of the chosen toolkit says its version."""
+    wanted = trial.answers.toolkit.cuda
+    if wanted in (None, "none"):
+        return skipped("nvcc", because("not-asked"))
+    path = f"/usr/local/cuda-{wanted}/bin/nvcc"
+    result = host.run((path, "--version"), timeout=20.0)
+    told = re.search(r"release (\d+\.\d+)", result.text)
+    if told is None:
+        return failed("nvcc", because("nvcc-silent", path=path))
+    if told[1] != wanted:
+        return failed("nvcc", because("other-version", found=told[1], wanted=str(wanted)), told[1])
+    return passed("nvcc", path, told[1])
+
+
+def cudnn(host: Host, trial: Trial) -> Rung:
+    """The chosen cuDNN is installed."""
+    return _library("cudnn", trial.answers.toolkit.cudnn, tuple(one.version for one in trial.machine.cudnn))
+
+
+def nccl_library(host: Host, trial: Trial) -> Rung:
+    """The chosen NCCL is installed."""
+    return _library("nccl", trial.answers.toolkit.nccl, tuple(one.version for one in trial.machine.nccl))
+
+
+def nccl_conf(host: Host, trial: Trial) -> Rung:
+    """The file says exactly what was asked for."""
+    text = nccl.conf_text(trial.machine, trial.answers)
+    if text is None or not trial.gpus:
+        return skipped("nccl-conf", because("not-asked"))
+    found = host.read(nccl.CONF)
+    if found is None:
+        return failed("nccl-conf", because("file-missing", path=nccl.CONF))
+    return passed("nccl-conf", nccl.CONF) if found == text else failed("nccl-conf", because("file-differs", path=nccl.CONF))
+
+
+_SYSTEM: dict[str, Try] = {
+    "device-nodes": device_nodes,
+    "module": module_and_library,
+    "driver": driver_packages,
+    "module-file": module_file,
+    "nvcc": compiler,
+    "cudnn": cudnn,
+    "nccl": nccl_library,
+    "nccl-conf": nccl_conf,
+}
+
+
+def _no_driver_here(trial: Trial) -> Words | None:
+    """Return why nothing can be said about a loaded driver; `None` when something can."""
+    if not trial.gpus:
+        return because("no-gpu")
+    if not trial.running:
+        return because("mounted")
+    if trial.branch is None and trial.machine.driver.state == "absent":
+        return because("not-asked")
+    return None
+
+
+def _library(name: str, wanted: str | None, found: tuple[str | None, ...]) -> Rung:
+    """Return whether a library of the wanted line is among those found."""
+    if wanted in (None, "none"):
+        return skipped(name, because("not-asked"))
+    fitting = next((version for version in found if _of_line(version, str(wanted))), None)
+    if fitting is not None:
+        return passed(name, because("library-found"), _upstream(fitting))
+    others = ", ".join(version for version in found if version)
+    return failed(
+        name, because("other-version", found=others, wanted=str(wanted)) if others else because("library-missing", wanted=str(wanted))
+    )
+
+
+def _of_line(version: str | None, line: str) -> bool:
+    """Whether a package's version is of a line: "580.95.05-0ubuntu1" of "580", and not of "58"."""
+    return re.match(rf"(?:\d+:)?{re.escape(line)}(?![\d])", version or "") is not None
+
+
+def _upstream(version: str) -> str:
+    """Return a package's version without epoch, revision and build."""
+    return re.split(r"[-+~]", version.partition(":")[2] or version)[0]
+
+
+# --- the environment ------------------------------------------------------------------------------
+
+
+def _environment(host: Host, trial: Trial) -> tuple[Rung, ...]:
+    """Return the rungs of the Python environment and of every framework in it."""
+    wanted = {name: version for name, version in trial.answers.frameworks.items() if name != "variant"}
+    if not wanted and trial.answers.environment.path is None and trial.answers.environment.name is None:
+        return (skipped("environment", because("not-asked")),)
+    try:
+        place = python.place(trial.answers, trial.target)
+    except PreflightError:
+        return (failed("environment", because("no-python", line=trial.answers.environment.python or "?")),)
+    result = host.run((place.python, "-I", "-B", "-c", "import platform; print(platform.python_version())"), timeout=20.0)
+    version = result.stdout.strip()
+    if result.status != 0:
+        return (failed("environment", because("no-environment", path=place.path)),)
+    line = trial.answers.environment.python
+    if line is not None and not _of_line(version, line):
+        return (failed("environment", because("other-version", found=version, wanted=line), version),)
+    rungs = [passed("environment", place.path, f"Python {version}")]
+    if "torch" in wanted:
+        rungs += proof.torch(host, place.python, wanted["torch"], trial.answers.frameworks.get("variant"), gpus=_usable(trial))
+    rungs += proof.imports(host, place.python, {name: one for name, one in wanted.items() if name != "torch"}, gpus=_usable(trial))
+    return tuple(rungs)
+
+
+def _usable(trial: Trial) -> bool:
+    """Whether frameworks should see a GPU here: there is one, and the system that runs is the target."""
+    return bool(judged(trial.machine)) and trial.running
