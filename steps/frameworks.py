@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from steps.catalog import frameworks as catalog
 from steps.catalog.versions import line
 from steps.compat import candidates, framework_plan, solve
 from steps.compat.case import Case
-from steps.compat.framework_rules import cuda_of, jax_extra, pythons_of, torch_release
+from steps.compat.framework_rules import wheel_findings
+from steps.compat.together_rules import frameworks_conflict
+from steps.compat.wheels import cuda_of, jax_extra, pythons_of, torch_release
 from steps.model.action import AnyAction
 from steps.model.base import Words, phrase
 from steps.model.choice import Choice, Mark, Note, Option
@@ -49,12 +53,35 @@ def choices(machine: Machine, answers: Profile) -> tuple[Choice, ...]:
     best = solve.recommend(machine).choices or Profile()
     main = tuple(_framework(case, best, name) for name in ("torch", "torchvision", "jax", "tensorflow"))
     wanted = answers.frameworks
-    groups = [Choice(key="frameworks", kind="many", options=main, taken=tuple(name for name in wanted if name in ("torch", "torchvision", "jax", "tensorflow")))]
+    groups = [
+        Choice(
+            key="frameworks",
+            kind="many",
+            options=main,
+            taken=tuple(name for name in wanted if name in ("torch", "torchvision", "jax", "tensorflow")),
+        )
+    ]
     builds = _builds(case, best)
     if len(builds) > 1:
-        groups.append(Choice(key="frameworks.variant", kind="one", title=phrase("frameworks.group.build"), options=builds, taken=(wanted.get("variant", ""),)))
+        groups.append(
+            Choice(
+                key="frameworks.variant",
+                kind="one",
+                title=phrase("frameworks.group.build"),
+                options=builds,
+                taken=(wanted.get("variant", ""),),
+            )
+        )
     extras = tuple(_framework(case, best, name) for name in EXTRAS)
-    groups.append(Choice(key="frameworks.extras", kind="many", title=phrase("frameworks.group.extras"), options=extras, taken=tuple(name for name in wanted if name in EXTRAS)))
+    groups.append(
+        Choice(
+            key="frameworks.extras",
+            kind="many",
+            title=phrase("frameworks.group.extras"),
+            options=extras,
+            taken=tuple(name for name in wanted if name in EXTRAS),
+        )
+    )
     environment = answers.environment
     groups.append(
         Choice(
@@ -83,7 +110,13 @@ def _framework(case: Case, best: Profile, name: str) -> Option:
     removing: Patch = {f"frameworks.{name}": None}
     answers = answered(case.answers, adding)
     changed = Case(case.machine, answers)
-    findings = tuple(finding for finding in solve.judge_frameworks(case.machine, answers) if name in finding.subject or name == "torch" and "torch" in finding.subject)
+    findings = tuple(
+        finding
+        for finding in solve.judge_frameworks(case.machine, answers)
+        if name in finding.subject or (name == "torch" and "torch" in finding.subject)
+    )
+    if name not in wanted:
+        findings = tuple(_instead(case, finding, adding) for finding in findings)
     mark, tag = _verdict(findings, "fits")
     if mark == "good" and name in best.frameworks and wanted.get(name, version) == best.frameworks[name] and name == "torch":
         tag = phrase("frameworks.tag.recommended")
@@ -100,6 +133,16 @@ def _framework(case: Case, best: Profile, name: str) -> Option:
     )
 
 
+def _instead(case: Case, finding: Finding, adding: Patch) -> Finding:
+    """Return a clash with the repair that fits a framework which is not taken yet: take it in place of the other."""
+    if finding.code != "frameworks-conflict":
+        return finding
+    family = ("torch", "torchvision", "torchaudio")
+    other = str(finding.params.get("one"))
+    leaving = [name for name in (family if other == "torch" else (other,)) if name in case.answers.frameworks]
+    return msgspec.structs.replace(finding, fix={**{f"frameworks.{name}": None for name in leaving}, **adding})
+
+
 def _fitting(case: Case, name: str) -> str:
     """Return the newest release of a framework that fits the answers so far, else the newest; "" when we know none."""
     if name == "torch":
@@ -114,8 +157,10 @@ def _fitting(case: Case, name: str) -> str:
     else:
         versions = [row.version for row in catalog.others() if row.package == name]
     for version in versions[:4]:
-        changed = answered(case.answers, {f"frameworks.{name}": version})
-        if not any(finding.severity == "error" and name in finding.subject for finding in solve.judge_frameworks(case.machine, changed)):
+        changed = Case(case.machine, answered(case.answers, {f"frameworks.{name}": version}))
+        if not any(
+            finding.severity == "error" and name in finding.subject for finding in wheel_findings(changed) + frameworks_conflict(changed)
+        ):
             return version
     return versions[0] if versions else ""
 
@@ -143,7 +188,9 @@ def _verdict(findings: tuple[Finding, ...], word: str) -> tuple[Mark, Words]:
 def _notes(case: Case, name: str) -> tuple[Note, ...]:
     """Return what a framework leads to, and where its facts stand."""
     shown = next((one for one in framework_plan.requirements(case) if one.partition("[")[0].partition("=")[0] == name), name)
-    notes = [Note(label="leads-to", text=f"{'pip' if case.answers.environment.manager == 'venv' else 'uv pip'} install {shown}", command=True)]
+    notes = [
+        Note(label="leads-to", text=f"{'pip' if case.answers.environment.manager == 'venv' else 'uv pip'} install {shown}", command=True)
+    ]
     release = torch_release(case)
     if name == "torch" and release:
         notes.append(Note(label="cost", text=phrase("frameworks.note.cost", megabytes=framework_plan.megabytes(case))))
@@ -175,10 +222,22 @@ def _build(case: Case, release: catalog.TorchRelease, name: str, advised: bool) 
     if mark == "good" and name == "cpu" and case.gpus:
         mark, tag = "catch", phrase("frameworks.tag.no-gpu")
     cuda = cuda_of(name)
-    text = phrase("frameworks.explain.build", cuda=cuda) if cuda else phrase("frameworks.explain.cpu" if name == "cpu" else "frameworks.explain.rocm", name=name)
+    text = (
+        phrase("frameworks.explain.build", cuda=cuda)
+        if cuda
+        else phrase("frameworks.explain.cpu" if name == "cpu" else "frameworks.explain.rocm", name=name)
+    )
     place = phrase("frameworks.note.default" if name == release.default_variant else "frameworks.note.index", name=name)
     return Option(
-        value=name, label=name, mark=mark, tag=tag, sentences=() if mark == "bad" else (text,), findings=findings, notes=(Note(label="from", text=place),) if mark != "bad" else (), patch=patch, recommended=advised
+        value=name,
+        label=name,
+        mark=mark,
+        tag=tag,
+        sentences=() if mark == "bad" else (text,),
+        findings=findings,
+        notes=(Note(label="from", text=place),) if mark != "bad" else (),
+        patch=patch,
+        recommended=advised,
     )
 
 
@@ -207,7 +266,17 @@ def _environment(case: Case, manager: str, python: str, advised: bool) -> Option
         label=f"{manager}, Python {python}",
         mark=mark,
         tag=tag,
-        sentences=() if mark == "bad" else (phrase("frameworks.explain.uv" if manager == "uv" else "frameworks.explain.venv" if manager == "venv" else "frameworks.explain.conda"),),
+        sentences=()
+        if mark == "bad"
+        else (
+            phrase(
+                "frameworks.explain.uv"
+                if manager == "uv"
+                else "frameworks.explain.venv"
+                if manager == "venv"
+                else "frameworks.explain.conda"
+            ),
+        ),
         findings=findings,
         patch=patch,
         recommended=advised,

@@ -6,8 +6,8 @@ from steps.catalog import stack
 from steps.catalog.versions import line, number
 from steps.compat import candidates, solve, toolkit_plan
 from steps.compat.case import Case
-from steps.compat.framework_rules import cuda_of
 from steps.compat.toolkit_rules import cudnn_row
+from steps.compat.wheels import cuda_of
 from steps.model.action import AnyAction
 from steps.model.base import Words, phrase
 from steps.model.choice import Choice, Mark, Note, Option
@@ -177,7 +177,13 @@ def _library(case: Case, name: str, title: str, lines: tuple[str, ...], chosen: 
         tag=phrase(f"toolkit.finding.{findings[0].code}.tag") if bad else phrase("toolkit.tag.fits"),
         sentences=() if bad else (phrase(f"toolkit.explain.{name}"),),
         findings=findings,
-        notes=() if bad else tuple(Note(label="leads-to", text=f"{_verb(case)} {' '.join(names)}", command=True) for names in (toolkit_plan.library_names(case, name, version),) if names),
+        notes=()
+        if bad
+        else tuple(
+            Note(label="leads-to", text=f"{_verb(case)} {' '.join(names)}", command=True)
+            for names in (toolkit_plan.library_names(case, name, version),)
+            if names
+        ),
         patch={key: "none" if on else version},
     )
 

@@ -197,7 +197,8 @@ def cudas() -> Mapping[str, Cuda]:
 @cache
 def repository_of(os_id: str | None, version: str | None) -> CudaRepository | None:
     """Return NVIDIA's repository for a distribution, or `None` when we know of none."""
-    for row in rows("cuda_repos.toml", "repository", CudaRepository):
+    known: tuple[CudaRepository, ...] = rows("cuda_repos.toml", "repository", CudaRepository)
+    for row in known:
         if os_id in row.os and (row.version is None or (version and row.version in (version, version.split(".", maxsplit=1)[0]))):
             return row
     return None
@@ -227,7 +228,8 @@ def nccl_rules() -> tuple[NcclRule, ...]:
 @cache
 def distribution_of(os_id: str | None, version: str | None) -> Distribution | None:
     """Return the row of a distribution, or `None` when we know nothing of it; point releases belong to their major."""
-    for row in rows("distros.toml", "distribution", Distribution):
+    known: tuple[Distribution, ...] = rows("distros.toml", "distribution", Distribution)
+    for row in known:
         if os_id in row.os and (row.version == "rolling" or (version and row.version in (version, version.split(".", maxsplit=1)[0]))):
             return row
     return None

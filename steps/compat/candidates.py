@@ -9,8 +9,9 @@ from steps.catalog import frameworks as catalog
 from steps.catalog import stack
 from steps.catalog.versions import at_least, line, number
 from steps.compat.case import Case, installed_driver
-from steps.compat.driver_rules import driver_findings, in_repository, signed
-from steps.compat.framework_rules import cuda_of, glibc_of, has_kernels
+from steps.compat.driver_rules import driver_findings
+from steps.compat.system_rules import in_repository, signed
+from steps.compat.wheels import cuda_of, driver_floor, glibc_of, has_kernels
 from steps.model.finding import Patch
 from steps.model.machine import Machine, judged
 from steps.model.profile import Profile, answered
@@ -133,9 +134,23 @@ def _variants(case: Case, release: catalog.TorchRelease, asked: str | None) -> l
     def key(row: catalog.TorchVariant) -> tuple[object, ...]:
         cuda = cuda_of(row.name) or "0"
         lacking = sum(has_kernels(row, arch, gpu) is not True for gpu in case.gpus)
-        return lacking, bool(limit and number(cuda) > number(limit)), row.name != release.default_variant, tuple(-part for part in number(cuda))
+        return (
+            lacking,
+            bool(limit and number(cuda) > number(limit)),
+            row.name != release.default_variant,
+            tuple(-part for part in number(cuda)),
+        )
 
-    return [row.name for row in sorted((row for row in release.variant if cuda_of(row.name)), key=key)]
+    return [row.name for row in sorted((row for row in release.variant if _starts(case, row)), key=key)]
+
+
+def _starts(case: Case, row: catalog.TorchVariant) -> bool:
+    """Return whether a CUDA variant may start at all: cheap, and no stricter than the rules."""
+    cuda = cuda_of(row.name)
+    if cuda is None or all(has_kernels(row, case.machine.os.arch, gpu) is False for gpu in case.gpus):
+        return False
+    floor = driver_floor(cuda)
+    return case.driver.version is None or floor is None or at_least(case.driver.version, floor)
 
 
 def _rocm_variants(case: Case, release: catalog.TorchRelease) -> list[str]:

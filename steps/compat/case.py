@@ -119,7 +119,11 @@ class Case:
         """The NVIDIA cards that choices are made for; those that the answers ignore are left out."""
         left_out = self.answers.driver.ignore or ()
         cards = judged(self.machine)
-        return tuple(Gpu(i, card) for i, card in enumerate(self.machine.accelerators) if card in cards and card.vendor == "nvidia" and card.address not in left_out)
+        return tuple(
+            Gpu(i, card)
+            for i, card in enumerate(self.machine.accelerators)
+            if card in cards and card.vendor == "nvidia" and card.address not in left_out
+        )
 
     @cached_property
     def vendor(self) -> str | None:
@@ -173,7 +177,9 @@ class Case:
         version, _ = installed_driver(self.machine)
         if answers.branch and answers.source != "keep":
             row = stack.branches().get(answers.branch)
-            return DriverCase("planned", answers.branch, row.latest if row else answers.branch, answers.flavor, answers.source, bool(answers.server))
+            return DriverCase(
+                "planned", answers.branch, row.latest if row else answers.branch, answers.flavor, answers.source, bool(answers.server)
+            )
         if version is None:
             return DriverCase("none")
         origin: Literal["host", "installed"] = "host" if self.wsl or self.contained else "installed"

@@ -6,7 +6,7 @@ import re
 
 from steps.catalog.versions import line, number
 from steps.compat.case import Case, repository_arch
-from steps.compat.driver_rules import archive_variant, signed
+from steps.compat.system_rules import archive_variant, signed
 
 REPLACED = (
     "nvidia-driver*",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from steps.catalog import frameworks as catalog
 from steps.catalog.versions import number
 from steps.compat.case import Case
-from steps.compat.framework_rules import cuda_of, jax_extra, torch_release, variant_name
+from steps.compat.wheels import cuda_of, jax_extra, torch_release, variant_name
 from steps.managers import python
 from steps.model.action import AnyAction
 from steps.model.plan import Target

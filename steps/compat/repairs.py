@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import msgspec
 
 from steps.compat import candidates
 from steps.compat.case import Case
-from steps.compat.driver_rules import driver_findings
-from steps.compat.framework_rules import pythons_of, wheel_findings
+from steps.compat.framework_rules import wheel_findings
 from steps.compat.together_rules import frameworks_conflict
 from steps.compat.toolkit_rules import toolkit_findings
+from steps.compat.wheels import pythons_of
 from steps.model.finding import Finding, Patch
 from steps.model.profile import answered
 
@@ -94,10 +96,27 @@ def _library(case: Case, key: str, versions: tuple[str, ...]) -> Patch | None:
     return {key: "none"}
 
 
+_torches: dict[object, Patch | None] = {}
+"""The repairs found for one machine: every row of a screen asks for the same few."""
+_of: list[object] = []
+
+
 def _torch(case: Case) -> Patch | None:
+    """Return the PyTorch that fits, from those found before for the same answers beside it."""
+    if not (_of and _of[0] is case.machine):
+        _of[:] = [case.machine]
+        _torches.clear()
+    beside = tuple((name, version) for name, version in case.answers.frameworks.items() if name != "variant")
+    key = (case.answers.driver, case.answers.environment, beside)
+    if key not in _torches:
+        _torches[key] = _search(case)
+    return _torches[key]
+
+
+def _search(case: Case) -> Patch | None:
     """Return the PyTorch that fits: the wanted release in another variant if there is one, else the newest."""
     wanted = case.answers.frameworks.get("torch")
-    for tries, (release, variant) in enumerate((*candidates.torch_candidates(case, wanted), *candidates.torch_candidates(case))):
+    for tries, (release, variant) in enumerate(chain(candidates.torch_candidates(case, wanted), candidates.torch_candidates(case))):
         patch: dict[str, str | None] = {"frameworks.torch": release.version, "frameworks.variant": variant}
         for name, fitting in (("torchvision", release.torchvision), ("torchaudio", release.torchaudio)):
             if name in case.answers.frameworks:
@@ -115,8 +134,3 @@ def _python(case: Case) -> Patch | None:
     known = [pythons[0] for name in case.answers.frameworks if name != "variant" and (pythons := pythons_of(case, name)) and pythons[0]]
     found = candidates.python_candidates(case, tuple(one for one in candidates.PYTHONS if all(one in lines for lines in known)))
     return {"environment.python": found[0]} if found else None
-
-
-def driver_errors(case: Case) -> bool:
-    """Return whether a rule forbids the driver of the case."""
-    return any(finding.severity == "error" for finding in driver_findings(case))

@@ -10,10 +10,11 @@ from steps.catalog.versions import line, number
 from steps.compat import candidates
 from steps.compat.case import Case, installed_driver
 from steps.compat.driver_rules import driver_findings
-from steps.compat.framework_rules import jax_extra, pythons_of, wheel_findings
+from steps.compat.framework_rules import wheel_findings
 from steps.compat.repairs import repaired
 from steps.compat.together_rules import frameworks_conflict
 from steps.compat.toolkit_rules import toolkit_findings
+from steps.compat.wheels import jax_extra, pythons_of
 from steps.compat.wishes import Wish, parse
 from steps.model.base import Record, Words
 from steps.model.finding import Finding, Patch
@@ -86,10 +87,7 @@ def recommend(machine: Machine, wishes: tuple[str, ...] = ()) -> Recommendation:
         return _last[0][1]
     parsed = tuple(parse(text) for text in wishes)
     choices = _solve(machine, parsed)
-    if choices is not None:
-        answer = Recommendation(choices=choices, findings=judge(machine, choices))
-    else:
-        answer = _explain(machine, parsed)
+    answer = Recommendation(choices=choices, findings=judge(machine, choices)) if choices else _explain(machine, parsed)
     if not wishes:
         _last[:] = [(machine, answer)]
     return answer
@@ -146,7 +144,9 @@ def _with_frameworks(machine: Machine, base: Profile, wanted: dict[str, Wish]) -
         for name, fitting in (("torchvision", release.torchvision), ("torchaudio", release.torchaudio)):
             version_wish = wanted[name].version if name in wanted else None
             if version_wish:
-                patch[f"frameworks.{name}"] = next((one for one in reversed(fitting) if number(one)[: len(number(version_wish))] == number(version_wish)), version_wish)
+                patch[f"frameworks.{name}"] = next(
+                    (one for one in reversed(fitting) if number(one)[: len(number(version_wish))] == number(version_wish)), version_wish
+                )
             elif fitting and (name in names or (name == "torchvision" and not packages) or (name == "torchvision" and "torch" in names)):
                 patch[f"frameworks.{name}"] = fitting[-1]
         yield from _with_python(machine, _others(case, answered(base, patch), variant, names, wanted), wanted)
@@ -172,7 +172,9 @@ def _newest(case: Case, base: Profile, name: str, wished: str | None) -> str:
         releases = [(row.version, row.glibc) for row in catalog.jax_releases() if extra != "cuda13" or row.cuda13]
     else:
         releases = [(row.version, row.glibc) for row in catalog.others() if row.package == name]
-    fitting = [(version, glibc) for version, glibc in releases if wished is None or number(version)[: len(number(wished))] == number(wished)]
+    fitting = [
+        (version, glibc) for version, glibc in releases if wished is None or number(version)[: len(number(wished))] == number(wished)
+    ]
     usable = [version for version, glibc in fitting if glibc is None or candidates.old_enough(case, glibc)]
     return next(iter(usable), None) or next((version for version, _ in fitting), None) or wished or "0"
 
@@ -197,7 +199,9 @@ def _with_toolkit(machine: Machine, base: Profile, wanted: dict[str, Wish]) -> P
     profile = base
     if "cuda" in wanted or not Case(machine, base).machine.toolkits:
         line_wish = wanted["cuda"].version if "cuda" in wanted else None
-        found = _first(machine, profile, "toolkit.cuda", [line(line_wish)] if line_wish else list(candidates.cuda_candidates(Case(machine, profile))))
+        found = _first(
+            machine, profile, "toolkit.cuda", [line(line_wish)] if line_wish else list(candidates.cuda_candidates(Case(machine, profile)))
+        )
         if found is None:
             return None
         profile = found
@@ -243,7 +247,13 @@ def _facts(machine: Machine, core: tuple[Wish, ...]) -> tuple[tuple[Words, ...],
     wanted = {wish.name: wish for wish in core}
     patch: dict[str, str] = {}
     for name, wish in wanted.items():
-        key = {"driver": "driver.branch", "cuda": "toolkit.cuda", "cudnn": "toolkit.cudnn", "nccl": "toolkit.nccl", "python": "environment.python"}.get(name, f"frameworks.{name}")
+        key = {
+            "driver": "driver.branch",
+            "cuda": "toolkit.cuda",
+            "cudnn": "toolkit.cudnn",
+            "nccl": "toolkit.nccl",
+            "python": "environment.python",
+        }.get(name, f"frameworks.{name}")
         if wish.version:
             patch[key] = _exact(name, wish.version)
     if "driver" in wanted and wanted["driver"].version:
@@ -251,8 +261,16 @@ def _facts(machine: Machine, core: tuple[Wish, ...]) -> tuple[tuple[Words, ...],
         patch["driver.flavor"] = "open" if modules and modules.open_modules in ("default", "only") else "proprietary"
     case = Case(machine, answered(_least(machine, wanted), patch))
     found = tuple(finding for finding in _all(case) if finding.severity == "error")
-    facts = tuple(dict.fromkeys((word.key, tuple(sorted(word.params.items()))) if not isinstance(word, str) else word for one in found for word in one.because))
-    words = {((word.key, tuple(sorted(word.params.items()))) if not isinstance(word, str) else word): word for one in found for word in one.because}
+    facts = tuple(
+        dict.fromkeys(
+            (word.key, tuple(sorted(word.params.items()))) if not isinstance(word, str) else word for one in found for word in one.because
+        )
+    )
+    words = {
+        ((word.key, tuple(sorted(word.params.items()))) if not isinstance(word, str) else word): word
+        for one in found
+        for word in one.because
+    }
     return tuple(words[fact] for fact in facts)[:CONTEXT], repaired(case, found)
 
 
@@ -270,5 +288,7 @@ def _exact(name: str, version: str) -> str:
     if name in ("driver", "cuda", "python"):
         return line(version, 1 if name == "driver" else 2)
     if name == "torch":
-        return next((row.version for row in catalog.torch_releases() if number(row.version)[: len(number(version))] == number(version)), version)
+        return next(
+            (row.version for row in catalog.torch_releases() if number(row.version)[: len(number(version))] == number(version)), version
+        )
     return version

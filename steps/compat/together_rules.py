@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from itertools import combinations
-
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.version import InvalidVersion, Version
+from typing import TYPE_CHECKING
 
 from steps.catalog import frameworks as catalog
 from steps.catalog.versions import number
 from steps.compat.case import Case
-from steps.compat.framework_rules import TESTED, cuda_of, jax_extra, torch_release, variant_name
+from steps.compat.framework_rules import TESTED
+from steps.compat.wheels import cuda_of, jax_extra, torch_release, variant_name
 from steps.model.base import Words, phrase
 from steps.model.finding import Finding, Patch
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 Claims = dict[str, tuple[str, ...]]
 """Requirements by framework: what each brings of NVIDIA's libraries."""
@@ -44,10 +46,15 @@ def frameworks_conflict(case: Case) -> tuple[Finding, ...]:
     for one, other in combinations(majors, 2):
         because: tuple[Words, ...] = ()
         if majors[one] != majors[other]:
-            because = tuple(phrase("frameworks.because.brings", name=name, library=f"cudnn-cu{majors[name]}, nccl-cu{majors[name]}") for name in (one, other))
+            because = tuple(
+                phrase("frameworks.because.brings", name=name, library=f"cudnn-cu{majors[name]}, nccl-cu{majors[name]}")
+                for name in (one, other)
+            )
             because += (phrase("frameworks.because.folder"),)
         elif clash := _excluded(pins.get(one, ()), pins.get(other, ())):
-            because = tuple(phrase("frameworks.because.brings", name=name, library=library) for name, library in zip((one, other), clash, strict=True))
+            because = tuple(
+                phrase("frameworks.because.brings", name=name, library=library) for name, library in zip((one, other), clash, strict=True)
+            )
         if because:
             found.append(_conflict(case, one, other, because, TESTED))
     return (*found, *_exact_torch(case))
@@ -80,6 +87,8 @@ def _excluded(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, str] |
 
 def _parsed(text: str) -> Requirement | None:
     """Return a requirement, or `None` when it is malformed."""
+    from packaging.requirements import InvalidRequirement, Requirement  # 20 ms, needed only where two frameworks meet
+
     try:
         return Requirement(text)
     except InvalidRequirement:
@@ -114,6 +123,8 @@ def _exact_torch(case: Case) -> tuple[Finding, ...]:
 
 def _contains(need: Requirement, version: str) -> bool:
     """Return whether a version meets a requirement; one that cannot be read does."""
+    from packaging.version import InvalidVersion, Version
+
     try:
         return need.specifier.contains(Version(version.partition("+")[0]), prereleases=True)
     except InvalidVersion:

@@ -12,7 +12,9 @@ from steps.model.base import Words, phrase
 
 _PINS = "/etc/apt/preferences.d/bringup-cuda-libraries"
 _GUARD = "/etc/apt/preferences.d/bringup-keep-driver"
-_GUARDED = "nvidia-driver* nvidia-dkms* nvidia-kernel* nvidia-open* nvidia-utils* nvidia-compute-utils* libnvidia-compute* libcuda1* cuda-drivers*"
+_GUARDED = (
+    "nvidia-driver* nvidia-dkms* nvidia-kernel* nvidia-open* nvidia-utils* nvidia-compute-utils* libnvidia-compute* libcuda1* cuda-drivers*"
+)
 CUDA_DOWNLOAD, CUDA_DISK = 3_300_000_000, 7_200_000_000
 
 
@@ -43,7 +45,18 @@ def plan(case: Case) -> tuple[AnyAction, ...]:
         patterns = _library(case, name, version)
         title = phrase(f"toolkit.action.{name}", version=version, major=case.cuda_major or "?")
         if patterns:
-            found.append(_install(f"toolkit.{name}", title, manager, patterns, phrase(f"toolkit.why.{name}"), 700_000_000 if name == "cudnn" else 180_000_000, 1_500_000_000, 60))
+            found.append(
+                _install(
+                    f"toolkit.{name}",
+                    title,
+                    manager,
+                    patterns,
+                    phrase(f"toolkit.why.{name}"),
+                    700_000_000 if name == "cudnn" else 180_000_000,
+                    1_500_000_000,
+                    60,
+                )
+            )
     return tuple(found)
 
 
@@ -64,11 +77,11 @@ def _library(case: Case, name: str, version: str) -> dict[str, str | None]:
         row = cudnn_row(case)
         if row is None:
             return {}
-        pattern = f"{version}.*" if row.package.startswith("libcudnn9") else f"{version}.*+cuda{row.cuda_major}*"
+        pattern = f"{version}.*" if row.package.startswith("libcudnn9") else f"{version}.*+cuda{row.cuda_major}.?"
         return {row.package: pattern, row.dev_package: pattern}
     if not nccl_rows(case) or case.cuda_major is None:
         return {}
-    pattern = f"{line(version)}.*+cuda{case.cuda_major}*"
+    pattern = f"{line(version)}.*+cuda{case.cuda_major}.?"
     return {"libnccl2": pattern, "libnccl-dev": pattern}
 
 
@@ -106,7 +119,14 @@ def _from_nvidia(case: Case) -> bool:
 def _guard() -> Write:
     """Return the file that leaves the driver to the archive it came from: NVIDIA's repository would win by its pin."""
     text = f"Package: {_GUARDED}\nPin: release l=NVIDIA CUDA\nPin-Priority: -10\n"
-    return Write(id="toolkit.keep-driver", title=phrase("toolkit.action.guard"), why=phrase("toolkit.why.guard"), lane="packages", path=_GUARD, text=text)
+    return Write(
+        id="toolkit.keep-driver",
+        title=phrase("toolkit.action.guard"),
+        why=phrase("toolkit.why.guard"),
+        lane="packages",
+        path=_GUARD,
+        text=text,
+    )
 
 
 def _pins(case: Case) -> str:
@@ -121,7 +141,9 @@ def _pins(case: Case) -> str:
     return "\n".join(stanzas)
 
 
-def _install(id: str, title: Words, manager: ManagerName, patterns: dict[str, str | None], why: Words, download: int, disk: int, seconds: float) -> Packages:
+def _install(
+    id: str, title: Words, manager: ManagerName, patterns: dict[str, str | None], why: Words, download: int, disk: int, seconds: float
+) -> Packages:
     """Return one installation; apt's pins choose the version, the probe says whether it is the right one."""
     return Packages(
         id=id,
@@ -141,4 +163,10 @@ def _path(version: str) -> Write:
     """Return the file that puts nvcc on the path of new shells."""
     folder = f"/usr/local/cuda-{version}"
     text = f"# CUDA {version}: nvcc and its friends for login shells.\nPATH={folder}/bin:$PATH\nexport PATH\n"
-    return Write(id="toolkit.path", title=phrase("toolkit.action.path", version=version), lane="packages", path="/etc/profile.d/bringup-cuda.sh", text=text)
+    return Write(
+        id="toolkit.path",
+        title=phrase("toolkit.action.path", version=version),
+        lane="packages",
+        path="/etc/profile.d/bringup-cuda.sh",
+        text=text,
+    )

@@ -8,19 +8,32 @@ from itertools import chain
 from steps.catalog import stack
 from steps.catalog.versions import at_least, belongs, number
 from steps.compat.case import Case, Gpu
-from steps.compat.driver_rules import MINOR
+from steps.compat.findings import MINOR
 from steps.model.base import Param, Words, phrase
-from steps.model.finding import Finding, Severity, StepKey
+from steps.model.finding import Finding, Severity
 
 Found = tuple[Finding, ...]
 
 
 def _finding(
-    case: Case, code: str, severity: Severity, because: tuple[Words, ...], source: str | None, subject: str, step: StepKey = "toolkit", **params: Param
+    case: Case,
+    code: str,
+    severity: Severity,
+    because: tuple[Words, ...],
+    source: str | None,
+    *,
+    subject: str,
+    **params: Param,
 ) -> Finding:
     """Return a finding of this step about the toolkit of the case."""
     return Finding(
-        code=code, severity=severity, step=step, subject=subject, params={"cuda": case.cuda or "?", **params}, because=because, source=source
+        code=code,
+        severity=severity,
+        step="toolkit",
+        subject=subject,
+        params={"cuda": case.cuda or "?", **params},
+        because=because,
+        source=source,
     )
 
 
@@ -34,11 +47,11 @@ def unknown_cuda(case: Case) -> Found:
     wanted = case.answers.toolkit
     found: list[Finding] = []
     if case.cuda and case.cuda_row is None:
-        found.append(_finding(case, "unknown-version", "info", (), None, f"CUDA {case.cuda}", what=f"CUDA {case.cuda}"))
+        found.append(_finding(case, "unknown-version", "info", (), None, subject=f"CUDA {case.cuda}", what=f"CUDA {case.cuda}"))
     if wanted.cudnn and wanted.cudnn != "none" and not any(belongs(row.latest, wanted.cudnn) for row in stack.cudnns()):
-        found.append(_finding(case, "unknown-version", "info", (), None, f"cuDNN {wanted.cudnn}", what=f"cuDNN {wanted.cudnn}"))
+        found.append(_finding(case, "unknown-version", "info", (), None, subject=f"cuDNN {wanted.cudnn}", what=f"cuDNN {wanted.cudnn}"))
     if wanted.nccl and wanted.nccl != "none" and not any(belongs(row.version, wanted.nccl) for row in stack.nccls()):
-        found.append(_finding(case, "unknown-version", "info", (), None, f"NCCL {wanted.nccl}", what=f"NCCL {wanted.nccl}"))
+        found.append(_finding(case, "unknown-version", "info", (), None, subject=f"NCCL {wanted.nccl}", what=f"NCCL {wanted.nccl}"))
     return tuple(found)
 
 
@@ -51,7 +64,7 @@ def gpu_unsupported_by_cuda(case: Case) -> Found:
             "error",
             (gpu.fact, gpu.kin, phrase("toolkit.because.last-cuda", capability=gpu.row.compute_capability, cuda=gpu.row.last_cuda)),
             gpu.row.source,
-            f"CUDA {case.cuda} × {gpu.card.chip or gpu.name}",
+            subject=f"CUDA {case.cuda} × {gpu.card.chip or gpu.name}",
             name=gpu.name,
             last=gpu.row.last_cuda,
         )
@@ -69,7 +82,7 @@ def gpu_too_new_for_cuda(case: Case) -> Found:
             "error",
             (gpu.fact, gpu.kin, phrase("toolkit.because.first-cuda", capability=gpu.row.compute_capability, cuda=gpu.row.first_cuda)),
             gpu.row.source,
-            f"CUDA {case.cuda} × {gpu.card.chip or gpu.name}",
+            subject=f"CUDA {case.cuda} × {gpu.card.chip or gpu.name}",
             name=gpu.name,
             first=gpu.row.first_cuda,
         )
@@ -87,10 +100,32 @@ def driver_too_old_for_cuda(case: Case) -> Found:
     first: Words = phrase("toolkit.because.driver", version=version)
     if not at_least(version, row.minor_driver):
         because = (first, phrase("toolkit.because.floor", cuda=row.version, version=row.minor_driver))
-        return (_finding(case, "driver-too-old-for-cuda", "error", because, MINOR, subject, branch=case.driver.branch or "?", floor=row.minor_driver),)
+        return (
+            _finding(
+                case,
+                "driver-too-old-for-cuda",
+                "error",
+                because,
+                MINOR,
+                subject=subject,
+                branch=case.driver.branch or "?",
+                floor=row.minor_driver,
+            ),
+        )
     if case.driver.origin != "host" and number(case.driver.branch or "") < number(row.branch):
         because = (first, phrase("toolkit.because.own-driver", cuda=row.version, branch=row.branch))
-        return (_finding(case, "minor-version-compatibility", "warning", because, MINOR, subject, branch=case.driver.branch or "?", own=row.branch),)
+        return (
+            _finding(
+                case,
+                "minor-version-compatibility",
+                "warning",
+                because,
+                MINOR,
+                subject=subject,
+                branch=case.driver.branch or "?",
+                own=row.branch,
+            ),
+        )
     return ()
 
 
@@ -102,7 +137,7 @@ def cuda_forward_compat_only(case: Case) -> Found:
     source = "https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html"
     package = row.package.replace("cuda-toolkit", "cuda-compat")
     because = (phrase("toolkit.because.data-center", name=case.gpus[0].name),)
-    return (_finding(case, "cuda-forward-compat-only", "info", because, source, f"CUDA {row.version}", package=package),)
+    return (_finding(case, "cuda-forward-compat-only", "info", because, source, subject=f"CUDA {row.version}", package=package),)
 
 
 def cuda_not_for_distro(case: Case) -> Found:
@@ -114,22 +149,46 @@ def cuda_not_for_distro(case: Case) -> Found:
     if repository is None:
         severity: Severity = "error" if case.distribution else "info"
         because = (phrase("driver.because.no-repository", system=case.system, arch=case.machine.os.arch or "?"),)
-        return (_finding(case, "cuda-not-for-distro", severity, because, "https://developer.download.nvidia.com/compute/cuda/repos/", subject, system=case.system),)
+        return (
+            _finding(
+                case,
+                "cuda-not-for-distro",
+                severity,
+                because,
+                "https://developer.download.nvidia.com/compute/cuda/repos/",
+                subject=subject,
+                system=case.system,
+            ),
+        )
     first, last = repository.first_cuda, repository.last_cuda
     if (first and number(row.version) < number(first)) or (last and number(row.version) > number(last)):
         because = (phrase("toolkit.because.repository", token=repository.token, first=first or "?", last=last or "…"),)
-        return (_finding(case, "cuda-not-for-distro", "error", because, repository.source, subject, system=case.system),)
+        return (_finding(case, "cuda-not-for-distro", "error", because, repository.source, subject=subject, system=case.system),)
     return ()
 
 
 def host_compiler_too_new(case: Case) -> Found:
-    """nvcc refuses host compilers that are newer than its headers know."""
+    """Nvcc refuses host compilers that are newer than its headers know."""
     row = case.cuda_row
     have = number(case.machine.os.gcc or (case.distribution.gcc if case.distribution and case.distribution.gcc else ""))
     if row is None or not have or have[0] <= row.gcc_max:
         return ()
-    because = (phrase("toolkit.because.gcc", version=".".join(map(str, have))), phrase("toolkit.because.gcc-max", cuda=row.version, version=row.gcc_max))
-    return (_finding(case, "host-compiler-too-new", "error", because, row.source, f"gcc {have[0]} × CUDA {row.version}", gcc=have[0], limit=row.gcc_max),)
+    because = (
+        phrase("toolkit.because.gcc", version=".".join(map(str, have))),
+        phrase("toolkit.because.gcc-max", cuda=row.version, version=row.gcc_max),
+    )
+    return (
+        _finding(
+            case,
+            "host-compiler-too-new",
+            "error",
+            because,
+            row.source,
+            subject=f"gcc {have[0]} × CUDA {row.version}",
+            gcc=have[0],
+            limit=row.gcc_max,
+        ),
+    )
 
 
 def host_glibc_too_new(case: Case) -> Found:
@@ -139,7 +198,18 @@ def host_glibc_too_new(case: Case) -> Found:
     if row is None or not have or row.glibc_max is None or at_least(row.glibc_max, have):
         return ()
     because = (phrase("toolkit.because.glibc", version=have), phrase("toolkit.because.glibc-max", cuda=row.version, version=row.glibc_max))
-    return (_finding(case, "host-glibc-too-new", "error", because, row.source, f"glibc {have} × CUDA {row.version}", glibc=have, limit=row.glibc_max),)
+    return (
+        _finding(
+            case,
+            "host-glibc-too-new",
+            "error",
+            because,
+            row.source,
+            subject=f"glibc {have} × CUDA {row.version}",
+            glibc=have,
+            limit=row.glibc_max,
+        ),
+    )
 
 
 def cudnn_row(case: Case) -> stack.Cudnn | None:
@@ -160,7 +230,18 @@ def cudnn_cuda_mismatch(case: Case) -> Found:
         return ()
     majors = ", ".join(sorted({str(row.cuda_major) for row in lines}))
     because = (phrase("toolkit.because.cudnn", version=wanted, majors=majors), phrase("toolkit.because.cuda", version=case.cuda or "–"))
-    return (_finding(case, "cudnn-cuda-mismatch", "error", because, lines[-1].source, f"cuDNN {wanted} × CUDA {case.cuda or '–'}", cudnn=wanted, majors=majors),)
+    return (
+        _finding(
+            case,
+            "cudnn-cuda-mismatch",
+            "error",
+            because,
+            lines[-1].source,
+            subject=f"cuDNN {wanted} × CUDA {case.cuda or '–'}",
+            cudnn=wanted,
+            majors=majors,
+        ),
+    )
 
 
 def gpu_unsupported_by_cudnn(case: Case) -> Found:
@@ -174,9 +255,15 @@ def gpu_unsupported_by_cudnn(case: Case) -> Found:
         too_old = row.cc_min is not None and have < number(row.cc_min)
         too_new = row.cc_max is not None and have > number(row.cc_max)
         if have and (too_old or too_new):
-            because = (gpu.fact, gpu.kin, phrase("toolkit.because.cudnn-range", version=row.version, first=row.cc_min or "?", last=row.cc_max or "?"))
+            because = (
+                gpu.fact,
+                gpu.kin,
+                phrase("toolkit.because.cudnn-range", version=row.version, first=row.cc_min or "?", last=row.cc_max or "?"),
+            )
             subject = f"cuDNN {row.version} × {gpu.card.chip or gpu.name}"
-            found.append(_finding(case, "gpu-unsupported-by-cudnn", "error", because, row.source, subject, name=gpu.name, cudnn=row.version))
+            found.append(
+                _finding(case, "gpu-unsupported-by-cudnn", "error", because, row.source, subject=subject, name=gpu.name, cudnn=row.version)
+            )
     return tuple(found)
 
 
@@ -197,7 +284,18 @@ def nccl_cuda_mismatch(case: Case) -> Found:
     wanted = case.answers.toolkit.nccl or "?"
     builds = ", ".join(sorted({build for row in lines for build in row.builds}, key=number))
     because = (phrase("toolkit.because.nccl", version=wanted, builds=builds), phrase("toolkit.because.cuda", version=case.cuda or "–"))
-    return (_finding(case, "nccl-cuda-mismatch", "error", because, lines[0].source, f"NCCL {wanted} × CUDA {case.cuda or '–'}", nccl=wanted, builds=builds),)
+    return (
+        _finding(
+            case,
+            "nccl-cuda-mismatch",
+            "error",
+            because,
+            lines[0].source,
+            subject=f"NCCL {wanted} × CUDA {case.cuda or '–'}",
+            nccl=wanted,
+            builds=builds,
+        ),
+    )
 
 
 def toolkit_not_needed(case: Case) -> Found:
@@ -206,7 +304,7 @@ def toolkit_not_needed(case: Case) -> Found:
         return ()
     because = (phrase("toolkit.because.wheels"),)
     source = "https://pytorch.org/get-started/locally/"
-    return (_finding(case, "toolkit-not-needed", "info", because, source, f"CUDA {case.cuda}"),)
+    return (_finding(case, "toolkit-not-needed", "info", because, source, subject=f"CUDA {case.cuda}"),)
 
 
 RULES: tuple[Callable[[Case], Found], ...] = (

@@ -1,0 +1,197 @@
+"""From a chosen driver to the actions that bring it: headers, source, packages, key, reboot."""
+
+from __future__ import annotations
+
+from steps.compat import driver_packages
+from steps.compat.case import Case
+from steps.compat.system_rules import signed
+from steps.managers import apt, apt_repository, dnf
+from steps.model.action import AnyAction, ModuleBuilt, Packages, PackagesAre, Reboot, Run, Succeeds
+from steps.model.base import phrase
+from steps.model.plan import Target
+
+
+def plan(case: Case, target: Target) -> tuple[AnyAction, ...]:
+    """Return what installs the chosen driver; empty when the driver is left alone."""
+    if case.driver.origin != "planned" or not case.gpus or case.wsl or case.contained:
+        return ()
+    names = driver_packages.packages(case)
+    if not names:
+        return ()
+    kernel = target.kernel or case.machine.os.kernel
+    install = _install(case, names, kernel)
+    return (*_headers(case, kernel), *_repository(case), *_uninstall(case), install, *_key(case, target), *_afterwards(case, target))
+
+
+def _headers(case: Case, kernel: str | None) -> tuple[AnyAction, ...]:
+    """Return what brings the kernel's headers: without them DKMS builds nothing and reports success."""
+    names = driver_packages.headers(case, kernel)
+    if not names:
+        return ()
+    title, why = phrase("driver.action.headers", kernel=kernel or "?"), phrase("driver.why.headers")
+    manager = case.distribution.manager if case.distribution else "apt"
+    if manager == "apt":
+        return (
+            apt.install(
+                "driver.headers", title, names, why=why, refresh=True, download_bytes=14_000_000, disk_bytes=110_000_000, seconds=40
+            ),
+        )
+    return (
+        Packages(
+            id="driver.headers",
+            title=title,
+            why=why,
+            lane="packages",
+            manager=manager,
+            install=names,
+            done_when=(PackagesAre(manager=manager, packages=dict.fromkeys(names)),),
+            seconds=60,
+        ),
+    )
+
+
+def _repository(case: Case) -> tuple[AnyAction, ...]:
+    """Return what makes the source of the packages known."""
+    row, url = case.distribution, driver_packages.repository_url(case)
+    manager = row.manager if row else "apt"
+    if case.driver.source == "nvidia-repo" and url:
+        if manager == "apt":
+            return (*apt_repository.nvidia_repository(url), apt_repository.branch_pin(case.driver.branch or ""))
+        return dnf_repository(case, url)
+    if case.driver.source == "distro" and row and row.components and row.codename:
+        return apt_repository.debian_components(row.codename, driver_packages.packages(case)[0])
+    if case.driver.source == "ppa":
+        argv = ("add-apt-repository", "--yes", "ppa:graphics-drivers/ppa")
+        return (Run(id="repository.ppa", title=phrase("driver.action.ppa"), lane="packages", argv=argv, seconds=20),)
+    return ()
+
+
+def dnf_repository(case: Case, url: str) -> tuple[AnyAction, ...]:
+    """Return what makes NVIDIA's repository known to dnf, on the stream of the branch where there are streams."""
+    token = case.repository.token if case.repository else "?"
+    path = f"/etc/yum.repos.d/cuda-{token}.repo"
+    add = Run(
+        id="repository.source",
+        title=phrase("driver.action.dnf-repository", token=token),
+        lane="packages",
+        argv=("curl", "--fail", "--silent", "--show-error", "--location", "--output", path, f"{url}cuda-{token}.repo"),
+        done_when=(Succeeds(argv=("test", "-s", path)),),
+        seconds=5,
+    )
+    if token not in ("rhel8", "rhel9", "amzn2023"):
+        return (add,)
+    stream = f"nvidia-driver:{case.driver.branch}" + ("-open" if case.driver.flavor == "open" else "")
+    return (
+        add,
+        Run(
+            id="repository.stream",
+            title=phrase("driver.action.stream", stream=stream),
+            lane="packages",
+            argv=("dnf", "-y", "module", "enable", stream),
+            seconds=10,
+        ),
+    )
+
+
+def _uninstall(case: Case) -> tuple[AnyAction, ...]:
+    """Return what takes away a driver that NVIDIA's installer wrote: it would shadow the packages."""
+    if case.machine.driver.source not in ("runfile", "mixed"):
+        return ()
+    gone = Succeeds(argv=("test", "!", "-e", "/usr/bin/nvidia-uninstall"))
+    return (
+        Run(
+            id="driver.uninstall",
+            title=phrase("driver.action.uninstall"),
+            why=phrase("driver.why.uninstall"),
+            lane="packages",
+            argv=("nvidia-uninstall", "--silent"),
+            done_when=(gone,),
+            seconds=60,
+        ),
+    )
+
+
+def _install(case: Case, names: tuple[str, ...], kernel: str | None) -> AnyAction:
+    """Return what installs the driver; it is done when the packages are there and a module was built for the kernel."""
+    manager = case.distribution.manager if case.distribution else "apt"
+    title = phrase(f"driver.action.install-{case.driver.flavor or 'proprietary'}", branch=case.driver.branch or "?")
+    why = phrase("driver.why.ready" if driver_packages.prebuilt(case) else "driver.why.built")
+    built = ModuleBuilt(module="nvidia", kernel=driver_packages.build_kernel(case, kernel))
+    tools = ("mokutil",) if case.machine.firmware.secure_boot == "enabled" and not signed(case) and manager == "apt" else ()
+    if manager == "apt":
+        return apt.install(
+            "driver.install",
+            title,
+            (*names, *tools),
+            why=why,
+            may_remove=driver_packages.REPLACED if case.machine.driver.packages else (),
+            refresh=case.driver.source == "distro",
+            done_when=(built,),
+            download_bytes=420_000_000,
+            disk_bytes=1_400_000_000,
+            seconds=120 if driver_packages.prebuilt(case) else 420,
+            quiet_seconds=720,
+            quiet_why=phrase("driver.quiet.dkms"),
+        )
+    if manager == "dnf":
+        return dnf.install(
+            "driver.install", title, names, why=why, done_when=(built,), download_bytes=420_000_000, disk_bytes=1_400_000_000, seconds=420
+        )
+    return Packages(
+        id="driver.install",
+        title=title,
+        why=why,
+        lane="packages",
+        manager=manager,
+        install=names,
+        done_when=(PackagesAre(manager=manager, packages=dict.fromkeys(names)),),
+        seconds=420,
+    )
+
+
+def _key(case: Case, target: Target) -> tuple[AnyAction, ...]:
+    """Return what enrols the key that signs modules built here; a person confirms it at the console after the reboot."""
+    row = case.distribution
+    if case.machine.firmware.secure_boot != "enabled" or signed(case) or target.root != "/" or row is None or row.key_certificate is None:
+        return ()
+    return (
+        Run(
+            id="driver.key",
+            title=phrase("driver.action.key"),
+            why=phrase("driver.why.key"),
+            lane="packages",
+            argv=("mokutil", "--import", row.key_certificate),
+            needs=("driver.install",),
+            interactive=True,
+            seconds=30,
+        ),
+    )
+
+
+def _afterwards(case: Case, target: Target) -> tuple[AnyAction, ...]:
+    """Return what brings the new module into the kernel: a reboot when another one is in the way, else loading it."""
+    if target.root != "/":
+        return ()
+    loaded = case.machine.driver.kernel_version is not None or any(gpu.card.kernel_driver == "nouveau" for gpu in case.gpus)
+    if loaded or case.machine.firmware.secure_boot == "enabled":
+        return (
+            Reboot(
+                id="driver.reboot",
+                title=phrase("driver.action.reboot"),
+                reason=phrase("driver.why.reboot"),
+                needs=("driver.install",),
+                seconds=180,
+            ),
+        )
+    works = Succeeds(argv=("nvidia-smi", "-L"))
+    return (
+        Run(
+            id="driver.load",
+            title=phrase("driver.action.load"),
+            lane="packages",
+            argv=("modprobe", "nvidia"),
+            needs=("driver.install",),
+            done_when=(works,),
+            seconds=5,
+        ),
+    )

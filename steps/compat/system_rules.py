@@ -1,0 +1,174 @@
+"""The rules between a driver and the system it goes into: sources, kernel, Secure Boot, containers, Windows."""
+
+from __future__ import annotations
+
+from steps.catalog import stack
+from steps.catalog.versions import at_least, line, number
+from steps.compat.case import Case
+from steps.compat.findings import driver_finding
+from steps.model.base import Words, phrase
+from steps.model.finding import Finding, Patch
+
+Found = tuple[Finding, ...]
+
+
+def unknown_distro(case: Case) -> Found:
+    """A distribution that is not in the tables."""
+    if case.distribution is not None or case.machine.os.id is None:
+        return ()
+    return (driver_finding(case, "unknown-distro", "info", (), None, subject=case.system, system=case.system),)
+
+
+def unknown_branch(case: Case) -> Found:
+    """A driver branch that is not in the tables."""
+    if case.driver.branch is None or case.driver.row is not None or case.driver.origin == "host":
+        return ()
+    return (driver_finding(case, "unknown-version", "info", (), None, what=f"driver {case.driver.branch}"),)
+
+
+def wsl_no_linux_driver(case: Case) -> Found:
+    """Inside WSL2 the driver comes from Windows; one for Linux breaks it."""
+    if not case.wsl or case.driver.origin != "planned":
+        return ()
+    because = (phrase("driver.because.wsl"),)
+    fix: Patch = {"driver.branch": None, "driver.flavor": None, "driver.source": None, "driver.server": None}
+    return (
+        driver_finding(case, "wsl-no-linux-driver", "error", because, "https://docs.nvidia.com/cuda/wsl-user-guide/index.html", fix=fix),
+    )
+
+
+def container_uses_host_driver(case: Case) -> Found:
+    """Inside a container the kernel, and with it the module, is the host's."""
+    if not case.contained or case.driver.origin != "planned":
+        return ()
+    because = (phrase("driver.because.container", name=case.machine.os.container or "?"),)
+    fix: Patch = {"driver.branch": None, "driver.flavor": None, "driver.source": None, "driver.server": None}
+    return (
+        driver_finding(
+            case,
+            "container-uses-host-driver",
+            "error",
+            because,
+            "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/",
+            fix=fix,
+        ),
+    )
+
+
+def driver_not_offered(case: Case) -> Found:
+    """The branch does not exist with these modules, or the chosen source does not carry it."""
+    driver, row = case.driver, case.driver.row
+    if driver.origin != "planned" or row is None:
+        return ()
+    title = f"{row.name} {driver.flavor or ''}".strip()
+    if (driver.flavor == "open" and row.open_modules == "none") or (driver.flavor == "proprietary" and row.open_modules == "only"):
+        because: tuple[Words, ...] = (phrase(f"driver.because.modules-{row.open_modules}", branch=row.name),)
+        return (driver_finding(case, "driver-not-offered", "error", because, row.source, title=title, place=f"{row.name}"),)
+    if driver.source == "distro" and case.distribution and archive_variant(case) is None and case.distribution.archive:
+        because = (phrase("driver.because.archive", system=case.system, branches=", ".join(case.distribution.archive)),)
+        return (driver_finding(case, "driver-not-offered", "error", because, case.distribution.source, title=title, place=case.system),)
+    if driver.source == "nvidia-repo" and case.machine.os.id:
+        if case.repository is None:
+            because = (phrase("driver.because.no-repository", system=case.system, arch=case.machine.os.arch or "?"),)
+            return (
+                driver_finding(
+                    case,
+                    "driver-not-offered",
+                    "error",
+                    because,
+                    "https://developer.download.nvidia.com/compute/cuda/repos/",
+                    title=title,
+                    place=case.system,
+                ),
+            )
+        if not in_repository(case.repository, row):
+            because = (phrase("driver.because.repository-ends", token=case.repository.token, cuda=case.repository.last_cuda or "?"),)
+            return (
+                driver_finding(
+                    case, "driver-not-offered", "error", because, case.repository.source, title=title, place=case.repository.token
+                ),
+            )
+    return ()
+
+
+def in_repository(repository: stack.CudaRepository, row: stack.Branch) -> bool:
+    """Return whether a repository can carry a branch: it holds the drivers of the toolkits it holds."""
+    if repository.last_cuda:
+        last = stack.cudas().get(repository.last_cuda)
+        if last and number(row.name) > number(last.branch):
+            return False
+    return True
+
+
+def archive_variant(case: Case) -> str | None:
+    """Return the distribution's own variant of the wanted driver (`580-server-open`), or `None` when it has none."""
+    if case.distribution is None or case.driver.branch is None:
+        return None
+    wanted = case.driver.branch + ("-server" if case.driver.server else "") + ("-open" if case.driver.flavor == "open" else "")
+    return wanted if wanted in case.distribution.archive else None
+
+
+def driver_end_of_life(case: Case) -> Found:
+    """The branch gets no fixes any more."""
+    row = case.driver.row
+    if row is None or case.driver.origin == "host" or not row.end_of_life or row.end_of_life > stack.checked():
+        return ()
+    because = (phrase("driver.because.end-of-life", branch=row.name, date=row.end_of_life),)
+    return (driver_finding(case, "driver-end-of-life", "warning", because, row.source, date=row.end_of_life),)
+
+
+def kernel_too_new_for_driver(case: Case) -> Found:
+    """The module does not build on a kernel that is newer than the branch knows."""
+    row, kernel = case.driver.row, case.machine.os.kernel
+    if case.driver.origin != "planned" or row is None or not kernel or not number(kernel):
+        return ()
+    patched = case.driver.source == "distro"
+    limit = row.kernel_max_patched or row.kernel_max if patched else row.kernel_max
+    if limit is None or at_least(limit, line(kernel)) or (patched and archive_variant(case) and case.machine.os.id == "ubuntu"):
+        return ()
+    because = (phrase("driver.because.kernel", kernel=kernel), phrase("driver.because.kernel-limit", branch=row.name, limit=limit))
+    return (driver_finding(case, "kernel-too-new-for-driver", "error", because, row.source, kernel=line(kernel), limit=limit),)
+
+
+def kernel_headers_missing(case: Case) -> Found:
+    """Without the kernel's headers DKMS builds nothing; detection says so when it saw it."""
+    if case.driver.origin != "planned":
+        return ()
+    missing = [gap for gap in case.machine.gaps if gap.code == "kernel-headers-missing"]
+    kernel = case.machine.os.kernel or "?"
+    return (
+        (driver_finding(case, "kernel-headers-missing", "warning", missing[0].because, missing[0].source, subject=kernel, kernel=kernel),)
+        if missing
+        else ()
+    )
+
+
+def mixed_driver_install(case: Case) -> Found:
+    """Packages and NVIDIA's installer have both written the driver."""
+    if case.machine.driver.source != "mixed" or case.driver.origin == "host":
+        return ()
+    because: tuple[Words, ...] = (phrase("driver.because.mixed"),)
+    source = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/removing-the-driver.html"
+    return (driver_finding(case, "mixed-driver-install", "warning", because, source),)
+
+
+def secure_boot_unsigned_module(case: Case) -> Found:
+    """With Secure Boot the kernel loads signed modules only; a key must be enrolled for those that are built here."""
+    if case.machine.firmware.secure_boot != "enabled" or case.driver.origin != "planned" or signed(case):
+        return ()
+    because: tuple[Words, ...] = (phrase("driver.because.secure-boot"), phrase("driver.because.unsigned", source=case.driver.source or "?"))
+    source = case.distribution.source if case.distribution else None
+    fix: Patch | None = None
+    if case.distribution and case.distribution.signed_package and archive_variant(case):
+        fix = {"driver.source": "distro"}
+    return (driver_finding(case, "secure-boot-unsigned-module", "warning", because, source, fix=fix),)
+
+
+def signed(case: Case) -> bool:
+    """Return whether the planned modules come signed with a key that the firmware already trusts."""
+    row = case.distribution
+    return (
+        case.driver.source == "distro"
+        and row is not None
+        and (row.manager == "zypper" or (row.signed_package is not None and archive_variant(case) is not None))
+    )
