@@ -13,8 +13,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from steps import resources
 from steps.detect.capture import record
 from steps.detect.machine import detect
+from steps.detect.summary import headline
 from steps.errors import InputError
 from steps.host.base import Result
 from steps.host.captured import CapturedHost, load_capture, parse_capture
@@ -268,7 +270,8 @@ def _secretive() -> CapturedHost:
                 "status": 0,
             },
             "nvidia-smi -q": {
-                "stdout": "==============NVSMI LOG==============\nDriver Version : 550.1\nGPU 00000000:01:00.0\n    Product Name : NVIDIA A100\n"
+                "stdout": "==============NVSMI LOG==============\nDriver Version : 550.1\n"
+                "GPU 00000000:01:00.0\n    Product Name : NVIDIA A100\n"
                 "    Serial Number                         : 1321020012345\n    GPU UUID : GPU-7f3a9c1e-aaaa-4222-8333-abcdefabcdef\n",
                 "status": 0,
             },
@@ -306,6 +309,18 @@ def test_stand_ins_are_the_same_everywhere_and_facts_stay() -> None:
     again = detect(CapturedHost(parse_capture(record(host))))
     assert (again.os.id, again.os.kernel, again.memory.type, again.driver.library_version) == ("ubuntu", "6.8.0", "DDR5", "550.1")
     assert [environment.python for environment in again.environments] == ["3.12.3", "3.12.3"]
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("4x-rtx4090-working", "4× RTX 4090 · Ubuntu 22.04.4"),
+        ("rtx5090-no-driver", "RTX 5090 · Ubuntu 24.04.2"),
+        ("rtx2080ti-driver-mismatch", "RTX 2080 Ti · Ubuntu 22.04"),
+    ],
+)
+def test_the_machines_to_rehearse_on_are_what_their_names_say(name: str, line: str) -> None:
+    assert headline(detect(open_host(resources.path_of("demo", f"{name}.json"), None))) == line
 
 
 def test_the_real_names_of_this_machine_are_not_in_its_capture() -> None:

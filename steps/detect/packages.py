@@ -18,7 +18,7 @@ class Packages:
 
     def __init__(self, found: dict[str, str], manager: Literal["apt", "dnf"] | None) -> None:
         self._found = found
-        self.manager = manager
+        self.manager: Literal["apt", "dnf"] | None = manager
 
     @property
     def known(self) -> bool:
