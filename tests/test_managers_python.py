@@ -1,0 +1,204 @@
+"""Python environments: how packages are fetched here, what is planned, and real environments from a real index."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from steps.errors import PreflightError
+from steps.host.local import LocalHost
+from steps.managers import installer, python
+from steps.model.action import AnyAction, RemovePath, Run, Succeeds
+from steps.model.machine import Machine
+from steps.model.plan import Installer, Target
+from steps.model.profile import EnvironmentAnswers, NetworkAnswers, Profile
+
+LINE = f"{sys.version_info.major}.{sys.version_info.minor}"
+HOME = "/home/ada"
+
+
+class Files(LocalHost):
+    """A machine with just these files; what is on the disk of the test's machine does not exist on it."""
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        super().__init__()
+        self.files = files
+
+    def read(self, path: str) -> str | None:
+        return self.files.get(path)
+
+    def exists(self, path: str) -> bool | None:
+        return path in self.files
+
+    def glob(self, pattern: str) -> tuple[str, ...]:
+        return ()
+
+
+def settings(environ: Mapping[str, str] | None = None, files: Mapping[str, str] | None = None) -> Installer:
+    return installer.settings(Files(files or {}), environ or {}, home=HOME, user="ada", uid=1000)
+
+
+def planned(profile: Profile, fetch: Installer, *requirements: str) -> tuple[Run, ...]:
+    actions = python.environment(Machine(), profile, requirements, Target(installer=fetch))
+    assert all(isinstance(action, Run) for action in actions)
+    return tuple(action for action in actions if isinstance(action, Run))
+
+
+# --- how packages are fetched ---------------------------------------------------------------------
+
+
+def test_pips_configuration_is_read_later_files_over_earlier_ones() -> None:
+    files = {
+        "/etc/xdg/pip/pip.conf": "[global]\nindex-url = https://far.example/simple\ncert = /etc/ca.pem\n",
+        "/etc/pip.conf": "[global]\nfind_links = /srv/wheels\n    /srv/more\n",
+        f"{HOME}/.config/pip/pip.conf": "[install]\nindex-url = https://near.example/simple\n",
+    }
+    found = settings(files=files)
+    assert (found.index_url, found.find_links, found.certificates) == (
+        "https://near.example/simple",
+        ("/srv/wheels", "/srv/more"),
+        "/etc/ca.pem",
+    )
+
+
+def test_the_environment_wins_over_files_and_uvs_variables_over_pips() -> None:
+    environ = {
+        "PIP_INDEX_URL": "https://pip.example/simple",
+        "UV_DEFAULT_INDEX": "https://uv.example/simple",
+        "PIP_EXTRA_INDEX_URL": "https://one.example/simple https://two.example/simple",
+        "UV_FIND_LINKS": "/a,/b",
+        "PIP_FIND_LINKS": "/b /c",
+        "https_proxy": "http://proxy.example:3128",
+    }
+    found = settings(environ, {"/etc/pip.conf": "[global]\nindex-url = https://file.example/simple\n"})
+    assert found.index_url == "https://uv.example/simple"
+    assert found.extra_index_urls == ("https://one.example/simple", "https://two.example/simple")
+    assert found.find_links == ("/a", "/b", "/c")
+    assert found.proxy == "http://proxy.example:3128"
+
+
+def test_a_named_index_of_uv_is_taken_by_its_address() -> None:
+    assert settings({"UV_INDEX": "lab=https://lab.example/simple?a=b"}).extra_index_urls == ("https://lab.example/simple?a=b",)
+
+
+@pytest.mark.parametrize("variable", ["PIP_INDEX_URL", "UV_EXTRA_INDEX_URL", "HTTPS_PROXY"])
+def test_an_address_with_a_password_is_refused_and_not_repeated(variable: str) -> None:
+    with pytest.raises(PreflightError) as refusal:
+        settings({variable: "https://ada:s3cret@packages.example/simple"})
+    assert refusal.value.code == "secret-in-address"
+    assert "s3cret" not in str(refusal.value)
+
+
+def test_a_broken_pip_configuration_adds_nothing() -> None:
+    assert settings(files={"/etc/pip.conf": "no section\n"}).index_url is None
+
+
+def test_environments_of_a_plain_root_login_go_to_opt_and_others_home() -> None:
+    host = Files({})
+    assert installer.settings(host, {}, home="/root", user=None, uid=0).environments == "/opt/bringup/envs"
+    assert installer.settings(host, {}, home=HOME, user="ada", uid=0).environments == f"{HOME}/envs"
+
+
+# --- what is planned ------------------------------------------------------------------------------
+
+
+def test_a_line_that_is_not_installed_is_fetched_by_uv_and_never_another() -> None:
+    profile = Profile(environment=EnvironmentAnswers(python="3.12"))
+    create = planned(profile, Installer(uv="/u/uv", pythons={"3.11": "/usr/bin/python3.11"}))[0]
+    assert create.argv[create.argv.index("--python") + 1 :][:2] == ("3.12", "--managed-python")
+
+
+def test_venv_cannot_fetch_a_python_and_says_so() -> None:
+    profile = Profile(environment=EnvironmentAnswers(manager="venv", python="3.12"))
+    with pytest.raises(PreflightError) as refusal:
+        planned(profile, Installer(pythons={"3.11": "/usr/bin/python3.11"}))
+    assert (refusal.value.code, refusal.value.params) == ("python-not-found", {"line": "3.12"})
+
+
+def test_uv_is_brought_along_where_it_is_missing() -> None:
+    actions = planned(Profile(), Installer(pythons={"3.11": "/usr/bin/python3.11"}, home=HOME, environments=f"{HOME}/envs"), "six==1.17.0")
+    assert [action.id for action in actions][:2] == ["environment.uv-folder", "environment.uv"]
+    assert actions[2].argv[0] == f"{HOME}/.local/share/bringup/uv/bin/uv"
+    assert actions[0].undo == (RemovePath(path=f"{HOME}/.local/share/bringup/uv"),)
+
+
+def test_the_profiles_mirror_and_certificates_win_over_the_persons() -> None:
+    profile = Profile(
+        environment=EnvironmentAnswers(python="3.11"), network=NetworkAnswers(pypi="https://mirror.example/simple", ca_file="/srv/ca.pem")
+    )
+    fetch = Installer(uv="/u/uv", pythons={"3.11": "/p"}, index_url="https://own.example/simple", certificates="/etc/ca.pem")
+    install = next(action for action in planned(profile, fetch, "six==1.17.0") if action.id == "environment.install")
+    assert install.argv[install.argv.index("--index-url") + 1] == "https://mirror.example/simple"
+    assert install.env["SSL_CERT_FILE"] == "/srv/ca.pem"
+
+
+def test_a_home_folder_in_the_profile_is_the_persons() -> None:
+    profile = Profile(environment=EnvironmentAnswers(path="~/mine", python="3.11"))
+    assert python.place(profile, Target(installer=Installer(home=HOME, pythons={"3.11": "/p"}))).path == f"{HOME}/mine"
+
+
+# --- real environments ----------------------------------------------------------------------------
+
+
+def holds(action: AnyAction) -> bool:
+    """Return whether every probe of the action says that it is done."""
+    probes = [probe for probe in action.done_when if isinstance(probe, Succeeds)]
+    return bool(probes) and all(
+        subprocess.run(probe.argv, capture_output=True, check=False).returncode == 0 for probe in probes if Path(probe.argv[0]).exists()
+    )
+
+
+def perform(action: Run) -> str:
+    """Run the action with its own variables and nothing of the caller's but PATH and HOME."""
+    environ = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], **action.env}
+    result = subprocess.run(action.argv, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300)
+    assert result.returncode == 0, f"{action.argv}\n{result.stdout}{result.stderr}"
+    return result.stdout
+
+
+def here(tmp_path: Path, uv: str) -> Installer:
+    found = installer.settings(LocalHost(), os.environ, home=os.environ["HOME"], user="root", uid=os.geteuid())
+    changes = {"uv": uv, "pythons": {LINE: sys.executable}, "environments": str(tmp_path / "envs"), "home": str(tmp_path)}
+    return Installer(**{name: getattr(found, name) for name in found.__struct_fields__} | changes)
+
+
+@pytest.fixture
+def uv() -> str:
+    """Return the path of uv: beside the interpreter of these tests, else on the PATH."""
+    found = shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    return found or pytest.skip("uv is not installed here")
+
+
+@pytest.mark.net
+@pytest.mark.parametrize("manager", ["uv", "venv"])
+def test_an_environment_is_made_filled_and_written_down(tmp_path: Path, manager: str, uv: str) -> None:
+    profile = Profile(environment=EnvironmentAnswers(manager="uv" if manager == "uv" else "venv", name="small", python=LINE))
+    actions = planned(profile, here(tmp_path, uv), "six==1.17.0", "idna==3.10")
+    assert not any(holds(action) for action in actions if (tmp_path / "envs").exists())
+    for action in actions:
+        perform(action)
+    folder = tmp_path / "envs" / "small"
+    assert (folder / python.LOCK_FILE).read_text(encoding="utf-8") == "idna==3.10\nsix==1.17.0\n"
+    create, install = actions[0], actions[1]
+    assert holds(create)
+    assert holds(install)
+    # A file that a cut-off installation lost is seen, which pip's own check does not.
+    next(folder.glob("lib/python*/site-packages/six.py")).unlink()
+    assert not holds(install)
+
+
+@pytest.mark.net
+def test_a_version_that_does_not_exist_fails_and_leaves_the_environment(tmp_path: Path, uv: str) -> None:
+    profile = Profile(environment=EnvironmentAnswers(name="small", python=LINE))
+    create, install, _ = planned(profile, here(tmp_path, uv), "six==0.0.99")
+    perform(create)
+    result = subprocess.run(install.argv, env={**os.environ, **install.env}, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert "six==0.0.99" in result.stderr
+    assert holds(create)
