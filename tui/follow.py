@@ -7,7 +7,7 @@ from collections.abc import Callable
 from threading import Event
 
 from steps.model.action import AnyAction
-from steps.model.base import phrase
+from steps.model.base import Param, phrase
 from steps.model.run import RunState
 from steps.text import Language, say
 from tui.watching import ENDED, Quiet, Watched, about, background, cause, clock, deciding, focus, gone, of, progress, taken
@@ -79,7 +79,7 @@ class _Followed:
         self._without = 0
         self.runner_gone = False
 
-    def say(self, key: str, /, **params: str | int | float) -> None:
+    def say(self, key: str, /, **params: Param) -> None:
         """Write one line with the time before it."""
         at = self._now()
         self._beat = at
@@ -111,7 +111,7 @@ class _Followed:
         """Say where an action is, when that changed, and what it printed."""
         one = of(state, action.id)
         before = self._said.get(action.id, "waiting")
-        names: dict[str, str | int | float] = {
+        names: dict[str, Param] = {
             "n": number,
             "total": len(self._handle.plan.actions),
             "title": say(self._language, action.title),
@@ -186,7 +186,7 @@ class _Followed:
         quiet = self._quiet.seconds(action.id, self._handle.spool(action.id).size(), one, at)
         if one.status != "running" or at - self._beat < BEAT:
             return
-        names: dict[str, str | int | float] = {"n": index + 1, "total": len(actions), "title": say(self._language, action.title)}
+        names: dict[str, Param] = {"n": index + 1, "total": len(actions), "title": say(self._language, action.title)}
         names["time"] = clock(taken(one, at) or 0.0, self._language)
         if action.quiet_seconds is None or quiet < BEAT:
             self.say("run.plain.still", **names)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from steps.engine.client import Spool
 from steps.errors import InputError
 from steps.model.action import AnyAction, Manual, Packages, Reboot, Run, Write
 from steps.model.base import Words, phrase
@@ -18,23 +19,6 @@ from steps.model.verdict import Rung
 Sudo = Callable[[tuple[str, ...]], int]
 START = 1_764_511_320.0
 """When the run of the pictures started, seconds since the epoch."""
-
-
-class FileSpool:
-    """The output of one action in a file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def size(self) -> int:
-        return self.path.stat().st_size if self.path.exists() else 0
-
-    def read(self, offset: int, count: int) -> bytes:
-        if not self.path.exists():
-            return b""
-        with self.path.open("rb") as file:
-            file.seek(offset)
-            return file.read(count)
 
 
 class FakeRun:
@@ -55,8 +39,8 @@ class FakeRun:
 
     # --- what the test moves --------------------------------------------------------------------
 
-    def now_is(self, status: RunStatus, *, exit: int | None = None, ended: float | None = None, prompt: Prompt | None = None) -> None:
-        self._state = msgspec.structs.replace(self._state, status=status, exit=exit, ended=ended, prompt=prompt)
+    def now_is(self, status: RunStatus, *, code: int | None = None, ended: float | None = None, prompt: Prompt | None = None) -> None:
+        self._state = msgspec.structs.replace(self._state, status=status, exit=code, ended=ended, prompt=prompt)
 
     def action(
         self,
@@ -65,12 +49,12 @@ class FakeRun:
         *,
         started: float | None = None,
         seconds: float | None = None,
-        exit: int | None = None,
+        code: int | None = None,
         error: Words | None = None,
     ) -> None:
         begun = None if started is None else START + started
         ended = None if begun is None or seconds is None else begun + seconds
-        one = ActionState(id=id, status=status, started=begun, ended=ended, exit=exit, error=error)
+        one = ActionState(id=id, status=status, started=begun, ended=ended, exit=code, error=error)
         self._state = msgspec.structs.replace(self._state, actions={**self._state.actions, id: one})
 
     def print(self, id: str, output: bytes) -> None:
@@ -85,8 +69,8 @@ class FakeRun:
     def alive(self) -> bool:
         return self.has_runner
 
-    def spool(self, action_id: str) -> FileSpool:
-        return FileSpool(Path(self.folder) / "output" / f"{action_id}.log")
+    def spool(self, action_id: str) -> Spool:
+        return Spool(Path(self.folder) / "output" / f"{action_id}.log")
 
     def verdict(self) -> tuple[Rung, ...] | None:
         return self.rungs
@@ -184,12 +168,12 @@ def failed(folder: Path) -> FakeRun:
     """Return the run of picture 13: the module did not build."""
     run = halfway(folder)
     error = phrase("run.failed-exit", title="Driver 580 open, module by DKMS", exit=10)
-    run.action("driver.install", "failed", started=163, seconds=151, exit=10, error=error)
+    run.action("driver.install", "failed", started=163, seconds=151, code=10, error=error)
     run.action("frameworks.environment", "done", started=315, seconds=140)
     run.print(
         "driver.install", b"cc: error: unrecognized command-line option '-ftrivial-auto-var-init=zero'\nmake: *** [Makefile:2034] stop\n"
     )
-    run.now_is("failed", exit=1, ended=START + 314)
+    run.now_is("failed", code=1, ended=START + 314)
     run.has_runner = False
     return run
 
@@ -218,7 +202,7 @@ def rebooting(folder: Path) -> FakeRun:
     for at, action in enumerate(plan.actions[:8]):
         run.action(action.id, "done", started=at * 60, seconds=50)
     run.action("driver.reboot", "running", started=500)
-    run.now_is("reboot", exit=10, ended=START + 501)
+    run.now_is("reboot", code=10, ended=START + 501)
     run.has_runner = False
     return run
 

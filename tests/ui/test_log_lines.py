@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.ui.fake_run import FileSpool
+from steps.engine.client import Spool
 from tui.widgets.light_vt import CLIP, PLAIN, Emulator, Look, opened_at, pieces, plain, screen_open
 from tui.widgets.spool_lines import BLOCK, SpoolLines
 
@@ -97,7 +97,7 @@ def test_a_dialog_is_shown_as_the_terminal_would() -> None:
 
 def spooled(path: Path, data: bytes) -> SpoolLines:
     path.write_bytes(data)
-    lines = SpoolLines(FileSpool(path))
+    lines = SpoolLines(Spool(path))
     while lines.look():
         if not lines.behind:
             break
@@ -134,7 +134,7 @@ def test_every_one_of_200_000_lines_is_reached(tmp_path: Path) -> None:
 def test_one_look_counts_only_so_much(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"0123456\n" * (BLOCK // 8) * 5)
-    lines = SpoolLines(FileSpool(path))
+    lines = SpoolLines(Spool(path))
     assert lines.look(budget=2 * BLOCK)
     assert lines.lines == 2 * BLOCK // 8
     assert lines.behind
@@ -144,7 +144,7 @@ def test_one_look_counts_only_so_much(tmp_path: Path) -> None:
 def test_a_growing_file_is_counted_once(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"")
-    lines = SpoolLines(FileSpool(path))
+    lines = SpoolLines(Spool(path))
     with path.open("ab", buffering=0) as file:
         for number in range(1000):
             file.write(b"half of %d" % number)

@@ -43,7 +43,7 @@ def followed(run: FakeRun, *scenes: object, verbose: bool = False, json: bool = 
 
 def done(run: FakeRun) -> None:
     run.action("driver.install", "done", started=163, seconds=588)
-    run.now_is("done", exit=0, ended=START + 900)
+    run.now_is("done", code=0, ended=START + 900)
 
 
 def test_every_change_is_one_line(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_dead_runner_ends_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "exit", "code"),
+    ("status", "own", "code"),
     [
         ("done", 0, 0),
         ("failed", 20, 20),
@@ -135,9 +135,9 @@ def test_a_dead_runner_ends_it(tmp_path: Path) -> None:
         ("undo-failed", None, 22),
     ],
 )
-def test_the_exit_code_is_the_runs(tmp_path: Path, status: RunStatus, exit: int | None, code: int) -> None:
+def test_the_exit_code_is_the_runs(tmp_path: Path, status: RunStatus, own: int | None, code: int) -> None:
     run = halfway(tmp_path)
-    run.now_is(status, exit=exit)
+    run.now_is(status, code=own)
     assert exit_code(run.state()) == code
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from steps.model.verdict import Rung
 from steps.text import Language
-from tests.ui.fake_run import START, asking, by_hand, failed, halfway, rebooting
+from tests.ui.fake_run import START, FakeRun, asking, by_hand, failed, halfway, rebooting
 from tests.ui.run_pilot import NOW, Watching, picture, shows, until
 from tui.cells import width
 from tui.screens.verify import VerifyScreen
@@ -17,12 +18,12 @@ pytestmark = pytest.mark.ui
 
 
 @pytest.mark.parametrize("language", ["en", "zh_CN"])
-async def test_every_row_fills_the_window_and_nothing_more(tmp_path: Path, language: Language) -> None:
-    for number, make in enumerate((halfway, failed, asking, rebooting, by_hand)):
-        app = Watching(make(tmp_path / str(number)), language=language)
-        async with app.run_test(size=(80, 24)) as pilot:
-            await until(pilot, lambda: len(picture(app)) == 24)
-            assert [width(row) for row in picture(app)] == [80] * 24
+@pytest.mark.parametrize("make", [halfway, failed, asking, rebooting, by_hand])
+async def test_every_row_fills_the_window_and_nothing_more(tmp_path: Path, make: Callable[[Path], FakeRun], language: Language) -> None:
+    app = Watching(make(tmp_path), language=language)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: len(picture(app)) == 24)
+        assert [width(row) for row in picture(app)] == [80] * 24
 
 
 async def test_the_list_says_what_is_done_and_what_runs(tmp_path: Path) -> None:
@@ -30,7 +31,8 @@ async def test_the_list_says_what_is_done_and_what_runs(tmp_path: Path) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: shows(app, "Building initial module"))
         rows = picture(app)
-        assert "run 1130-a" in rows[0] and rows[0].rstrip().endswith("running · safe to leave")
+        assert "run 1130-a" in rows[0]
+        assert rows[0].rstrip().endswith("running · safe to leave")
         assert rows[2].startswith(" ✓ done      1 Return point saved                0:21")
         assert rows[4].startswith(" ▸ running   3 Driver 580 open, module by DKMS   4:12   usually 12 min")
         assert "following · 2,114 lines" in rows[11]
@@ -145,7 +147,7 @@ async def test_undo_wants_its_word_and_is_shown_going_backwards(tmp_path: Path) 
         run.action("frameworks.environment", "undone", started=315, seconds=140)
         run.now_is("undoing")
         await until(pilot, lambda: shows(app, "undoing · safe to leave", "✓ undone    6"))
-        run.now_is("undone", exit=0, ended=START + 500)
+        run.now_is("undone", code=0, ended=START + 500)
         await until(pilot, lambda: shows(app, "Undone. The machine is as it was"))
 
 
@@ -212,7 +214,7 @@ async def test_the_end_shows_the_proof(tmp_path: Path) -> None:
             Rung(id="ddp", state="failed", detail="4 ranks", because="rank 2 ended with signal 7: /dev/shm is full"),
             Rung(id="p2p", state="skipped", because="not offered"),
         )
-        run.now_is("failed", exit=20, ended=START + 900)
+        run.now_is("failed", code=20, ended=START + 900)
         await until(pilot, lambda: isinstance(app.screen, VerifyScreen))
         await until(pilot, lambda: shows(app, "Done, not proven", "Verify · not proven", "rank 2 ended with signal 7"))
         await pilot.press("u")

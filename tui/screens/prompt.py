@@ -138,7 +138,7 @@ class Question:
             return lines
         return [self._answer(answer, at == self.cursor, language, columns) for at, answer in enumerate(self.answers)]
 
-    def _answer(self, answer: KnownAnswer, here: bool, language: Language, columns: int) -> Line:
+    def _answer(self, answer: Answer, here: bool, language: Language, columns: int) -> Line:
         """Return the row of one answer."""
         ground = "cursor" if here else "page"
         ink = "good" if answer.safe else "info"

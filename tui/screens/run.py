@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 
 from textual import events
@@ -156,7 +157,8 @@ class RunScreen(RunView):
             return
         # A repaint while the driver is stopped would fill its queue and stop the event loop for good; a batch holds repaints back.
         with self.app.batch_update(), self.app.suspend():
-            print(say(self.shell.language, phrase("ui.sudo-asks")), flush=True)
+            sys.stdout.write(say(self.shell.language, phrase("ui.sudo-asks")) + "\n")
+            sys.stdout.flush()
             said = self._said_of(lambda: act(asks))
         self._launched(said)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from steps.model.action import AnyAction, Reboot
-from steps.model.base import phrase
+from steps.model.base import Param, phrase
 from steps.model.plan import Plan
 from steps.model.run import ActionState, RunState
 from steps.text import Language, say
@@ -37,19 +37,19 @@ class Seen(NamedTuple):
     attached: int | None = None
     """Lines that were there when this viewer came back to the run, while that is worth saying."""
 
-    def say(self, key: str, /, **params: str | int | float) -> str:
+    def say(self, key: str, /, **params: Param) -> str:
         """Return the words `run.<key>`."""
         return say(self.language, phrase(f"run.{key}", **params))
 
     @property
-    def index(self) -> int:
+    def at(self) -> int:
         """The action that matters now, counted from 0."""
         return focus(self.plan, self.state)
 
     @property
     def action(self) -> AnyAction:
         """The action that matters now."""
-        return self.plan.actions[self.index]
+        return self.plan.actions[self.at]
 
     @property
     def one(self) -> ActionState:
@@ -113,7 +113,7 @@ def title_words(seen: Seen) -> str:
     """Return the title: what is installed, or how it ended."""
     match seen.state.status:
         case "failed":
-            return seen.say("title.failed", n=seen.index + 1, title=title(seen.action, seen.language))
+            return seen.say("title.failed", n=seen.at + 1, title=title(seen.action, seen.language))
         case "done" if seen.plan.target.rehearsal:
             return seen.say("title.rehearsed")
         case "cancelled" | "reboot" | "undoing" | "undone" | "undo-failed" | "done":
@@ -222,7 +222,7 @@ class WayOut(NamedTuple):
 
 def ways_out(seen: Seen) -> list[WayOut]:
     """Return what can be done after a failure, the advised one first."""
-    number = seen.index + 1
+    number = seen.at + 1
     rest = len(seen.plan.actions) - number
     left_out = seen.say("way.skip", n=number) if rest else seen.say("way.skip-last", n=number)
     return [
@@ -280,7 +280,7 @@ class Ask(NamedTuple):
 def ask_lines(seen: Seen, ask: Ask, refused: bool, columns: int) -> list[Line]:
     """Return what is lost, what is kept and what to type."""
     known = seen.progress
-    params: dict[str, str | int | float] = {"n": seen.index + 1, "done": known.done, "time": hours(seen.state.started or seen.now)}
+    params: dict[str, Param] = {"n": seen.at + 1, "done": known.done, "time": hours(seen.state.started or seen.now)}
     lines: list[Line] = []
     for at, key in enumerate(("lose", "keep")):
         words = seen.say(f"ask.{ask.word}.{key}", **params)

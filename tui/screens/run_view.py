@@ -218,7 +218,7 @@ class RunView(Page):
             foot = [self._search_line(columns), *foot[-2:]]
         head: list[Line] = [self.header_line(columns), (Span(" " + cut(self.title_words(), columns - 2), "strong"),)]
         if not self._full:
-            head += action_rows(seen.plan, seen.state, seen.now, seen.language, columns, self._list_rows(rows))
+            head += action_rows(seen.plan, seen.state, seen.now, seen.language, columns=columns, most=self._list_rows(rows))
         head.append(self._rule(columns))
         room = rows - len(head) - len(foot)
         body = self._body(columns, room)
@@ -290,12 +290,12 @@ class RunView(Page):
         if self._ask is not None:
             return rule(seen.say(f"rule.{self._ask.word}"), "", columns, "accent-strong")
         if not self._full and self._question is not None:
-            return rule(self._question.asker(self.shell.language, seen.index + 1), "", columns, "accent-strong")
+            return rule(self._question.asker(self.shell.language, seen.at + 1), "", columns, "accent-strong")
         if not self._full and face(seen) in ("failed", "reboot"):
             return rule(
                 seen.say(f"rule.{face(seen)}"), seen.say("rule.l-log"), columns, "bad-strong" if face(seen) == "failed" else "accent-strong"
             )
-        index = next((at for at, action in enumerate(seen.plan.actions) if action.id == self._shown), seen.index)
+        index = next((at for at, action in enumerate(seen.plan.actions) if action.id == self._shown), seen.at)
         label = seen.say("rule.log", n=index + 1, title=cut(title(seen.plan.actions[index], seen.language), 30))
         pane = self.pane
         if pane.searching:

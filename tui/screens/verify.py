@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from steps.model.base import phrase
+from steps.model.base import Param, phrase
 from steps.model.verdict import Rung
 from steps.text import say
 from tui.cells import BLANK, Line, Span, beside, cut, pad, wrap
@@ -47,7 +47,7 @@ class VerifyScreen(Page):
         self._cursor = next((at for at, rung in enumerate(verdict) if rung.state == "failed"), 0)
         self._said = ""
 
-    def _words(self, key: str, /, **params: str | int | float) -> str:
+    def _words(self, key: str, /, **params: Param) -> str:
         """Return the words `run.verify.<key>`."""
         return say(self.shell.language, phrase(f"run.verify.{key}", **params))
 

@@ -23,15 +23,15 @@ _INK: Mapping[ActionStatus, str] = {
 _LOUD = frozenset({"running", "asks", "failed"})
 
 
-def action_rows(plan: Plan, state: RunState, now: float, language: Language, columns: int, most: int = WINDOW) -> list[Line]:
+def action_rows(plan: Plan, state: RunState, now: float, language: Language, *, columns: int, most: int = WINDOW) -> list[Line]:
     """Return at most `most` rows, those around the action that matters now."""
     total = len(plan.actions)
     count = min(total, most)
     first = max(0, min(focus(plan, state) - 2, total - count))
-    return [_row(first + at, plan, state, now, language, columns) for at in range(count)]
+    return [_row(first + at, plan, state, now, language, columns=columns) for at in range(count)]
 
 
-def _row(index: int, plan: Plan, state: RunState, now: float, language: Language, columns: int) -> Line:
+def _row(index: int, plan: Plan, state: RunState, now: float, language: Language, *, columns: int) -> Line:
     """Return one row."""
     action = plan.actions[index]
     one = of(state, action.id)

@@ -64,9 +64,9 @@ def painted(line: list[Piece], base: Style, limit: int = 1 << 30) -> Strip:
     segments: list[Segment] = []
     cells = 0
     for text, look in line:
-        text = text[: limit + 1]
-        segments.append(Segment(text, base if look == PLAIN else base + style(look)))
-        cells += cell_len(text)
+        shown = text[: limit + 1]
+        segments.append(Segment(shown, base if look == PLAIN else base + style(look)))
+        cells += cell_len(shown)
         if cells > limit:
             break
     return Strip(segments, cells)

@@ -41,16 +41,16 @@ MAX_COLUMN = CLIP
 _TOKEN = re.compile(
     r"(?P<text>[^\x00-\x1f\x7f-\x9f]+)"
     r"|(?:\x1b\[|\x9b)(?P<params>[0-?]*)[ -/]*(?P<final>[@-~])"
-    r"|(?:\x1b[\]P^_X]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c|$)"  # titles, clipboard, device strings: with all they carry
+    r"|(?:\x1b[\]P^_X]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c|$)"  # titles, clipboard, device strings
     r"|\x1b7.*?\x1b8"  # what apt paints in the last row between save and restore of the cursor: status, not log
     r"|\x1b[ -/]+[0-~]"
     r"|\x1b[0-~]?"
     r"|(?P<control>[\r\b\t])"
     r"|[\x00-\x1f\x7f-\x9f]",
-    re.S,
+    re.DOTALL,
 )
 # Marks that turn the direction of text round or take no cell: they could make a line look like another one.
-_UNSEEN = {code: None for code in (*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF, 0x2028, 0x2029, 0x061C)}
+_UNSEEN = dict.fromkeys((*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF, 0x2028, 0x2029, 0x061C))
 _STRAIGHT = re.compile(r"[^\x00-\x1f\x7f-\x9f]*\Z")
 _ALTERNATE = re.compile(rb"\x1b\[\?(?:1049|1047|47)([hl])")
 
@@ -82,19 +82,13 @@ def plain(raw: bytes) -> str:
 
 def screen_open(data: bytes, before: bool = False) -> bool:
     """Return whether a program has the whole screen after `data`, when `before` says whether it had it before."""
-    last = None
-    for last in _ALTERNATE.finditer(data):
-        pass
-    return before if last is None else last.group(1) == b"h"
+    said = [found.group(1) for found in _ALTERNATE.finditer(data)]
+    return said[-1] == b"h" if said else before
 
 
 def opened_at(data: bytes) -> int | None:
     """Return where in `data` the whole screen was last taken, or `None` when it was not."""
-    last = None
-    for found in _ALTERNATE.finditer(data):
-        if found.group(1) == b"h":
-            last = found.start()
-    return last
+    return next((found.start() for found in reversed(list(_ALTERNATE.finditer(data))) if found.group(1) == b"h"), None)
 
 
 class _Row:

@@ -162,10 +162,8 @@ class LogPane(Widget, can_focus=False):
         if self.lines is None or not text:
             return
         self.missed = False
-        if self.found is None:
-            start = self.total - 1 if back else 0
-        else:
-            start = self.found + (-1 if back else 1)
+        fresh = self.total - 1 if back else 0
+        start = fresh if self.found is None else self.found + (-1 if back else 1)
         self._search = (text.encode(), start, back)
         self._seek()
 

@@ -75,7 +75,7 @@ class SpoolLines:
         return block * BLOCK + at + 1
 
     def window(self, first: int, count: int) -> list[bytes]:
-        """Return up to `count` raw lines from line `first` on; of a very long one only its start or, where it overwrites itself, its end."""
+        """Return up to `count` raw lines from line `first` on; of a long one its start or, where it overwrites itself, its end."""
         found: list[bytes] = []
         at = self._start_of(first)
         while len(found) < count and at < self._counted:
