@@ -26,7 +26,7 @@ def busy(output: str) -> Holder | None:
     return None
 
 
-_CAUSES: tuple[tuple[str, re.Pattern[str]], ...] = (
+CAUSES: tuple[tuple[str, re.Pattern[str]], ...] = (
     # The first that matches wins: causes before their consequences.
     ("no-space", re.compile(r"(?P<text>[^\n]*(?:No space left on device|You don't have enough free space in [^\n]*))")),
     ("read-only", re.compile(r"(?P<text>[^\n]*Read-only file system)")),
@@ -64,7 +64,7 @@ def cause(output: str) -> Words | None:
     holder = busy(output)
     if holder is not None:
         return phrase("manager.apt.locked", text=holder.lock, holder=holder.name or "?", pid=holder.pid or 0)
-    for code, pattern in _CAUSES:
+    for code, pattern in CAUSES:
         if found := pattern.search(output):
             return Phrase(key=f"manager.apt.{code}", params={"text": " ".join(found["text"].split())})
     return None

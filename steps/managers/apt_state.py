@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from steps.managers import apt_messages
 from steps.managers.base import Argv, Change, Holder, Installed, Kept, Simulation, Snapshot
 from steps.model.action import Packages
+from steps.model.base import phrase
 
 if TYPE_CHECKING:
     from steps.host.base import Host
@@ -34,6 +35,7 @@ _PROBE_SECONDS = 120.0
 # Inst name [old] (new origin [arch]) []      Remv name [old]
 _INST = re.compile(r"^Inst (?P<name>\S+)(?: \[(?P<before>[^\]]+)\])? \((?P<after>\S+)")
 _REMV = re.compile(r"^(?:Remv|Purg) (?P<name>\S+)(?: \[(?P<before>[^\]]+)\])?")
+_TO_REMOVE = re.compile(r"^\d+ upgraded, \d+ newly installed, (?:\d+ downgraded, )?(\d+) to remove", re.MULTILINE)
 _GROWTH = re.compile(r"After this operation, ([\d.,]+) ([kMGT]?B)(?: of additional)? disk space will be (used|freed)")
 _URI = re.compile(r"^'[^']+' \S+ (\d+) ", re.MULTILINE)
 _UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -63,9 +65,14 @@ def simulate(action: Packages, host: Host) -> Simulation:
     told = host.run(("apt-get", "-s", "install", *action.install), timeout=_PROBE_SECONDS)
     if told.status != 0:
         return Simulation(problem=apt_messages.cause(told.stdout + told.stderr) or apt_messages.last_error(told.stderr))
+    changes = parse_changes(told.stdout)
+    announced = _TO_REMOVE.search(told.stdout)
+    # A removal that was not read would slip past every check: the summary has to agree.
+    if announced is None or int(announced[1]) != sum(change.after is None for change in changes):
+        return Simulation(problem=phrase("manager.apt.unread"))
     sized = host.run(("apt-get", "-y", "--print-uris", "install", *action.install), timeout=_PROBE_SECONDS)
     download, growth = parse_sizes(sized.stdout) if sized.status == 0 else (None, None)
-    return Simulation(changes=parse_changes(told.stdout), download_bytes=download, disk_bytes=growth)
+    return Simulation(changes=changes, download_bytes=download, disk_bytes=growth)
 
 
 # --- snapshot -------------------------------------------------------------------------------------

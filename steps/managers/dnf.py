@@ -24,6 +24,8 @@ _ROW = re.compile(r"^ (?P<name>[\w.+-]+)\s+(?P<arch>noarch|x86_64|aarch64|i686)\
 _SIZE = re.compile(
     r"^(?P<what>Total download size|Total size|Installed size|Freed space): (?P<value>[\d.]+) (?P<unit>[kMGT]?)B?$", re.MULTILINE
 )
+_WRAPPED = re.compile(r"^( \S+)\n +(?=\S)", re.MULTILINE)
+_REMOVES = re.compile(r"^ *Remov(?:e|ing:) +(?P<count>\d+) [Pp]ackages?$", re.MULTILINE)
 _UNITS = {"": 1, "k": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _ERROR = re.compile(r"^(?:Error: |Failed |No match for argument: )(?P<text>[^\n]*)", re.MULTILINE)
 
@@ -173,10 +175,11 @@ class Dnf:
 
 
 def parse(output: str) -> Simulation:
-    """Return the changes and sizes in dnf's table of a transaction."""
+    """Return the changes and sizes in dnf's table of a transaction; a problem when the table was not read completely."""
     changes: list[Change] = []
     kind = ""
-    for line in output.splitlines():
+    # A name that is too long for its column stands alone, and its row goes on in the next line.
+    for line in _WRAPPED.sub(r"\1 ", output).splitlines():
         if found := _SECTION.match(line):
             kind = found[1]
         elif kind and (row := _ROW.match(line)):
@@ -191,8 +194,9 @@ def parse(output: str) -> Simulation:
                     changes.append(Change(name=name, before="", after=version))
     sizes = {found["what"]: round(float(found["value"]) * _UNITS[found["unit"]]) for found in _SIZE.finditer(output)}
     freed = sizes.get("Freed space")
-    return Simulation(
-        changes=tuple(changes),
-        download_bytes=sizes.get("Total download size"),
-        disk_bytes=sizes.get("Installed size", -freed if freed is not None else None),
-    )
+    growth = sizes.get("Installed size", -freed if freed is not None else None)
+    simulation = Simulation(changes=tuple(changes), download_bytes=sizes.get("Total download size"), disk_bytes=growth)
+    announced = sum(int(found["count"]) for found in _REMOVES.finditer(output))
+    if announced != len(simulation.removed):
+        return Simulation(problem=phrase("manager.dnf.unread", count=announced))
+    return simulation

@@ -1,0 +1,334 @@
+"""Package managers without any: what their output means, and which commands follow from two snapshots."""
+
+from __future__ import annotations
+
+import pytest
+
+from steps import text
+from steps.errors import PreflightError
+from steps.host.base import Result
+from steps.host.files import FileTree
+from steps.managers import apt, apt_messages, apt_repository, apt_state, base, dnf
+from steps.managers.base import Change, Holder, Installed, Kept, Simulation, Snapshot
+from steps.model.action import FileIs, ManagerName, PackagesAre, Write
+from steps.model.base import Phrase
+
+APT = base.manager("apt")
+
+
+class Answers(FileTree):
+    """A machine whose commands answer as told, and which has this much space."""
+
+    name = "answers"
+    rehearsal = False
+
+    def __init__(self, answers: dict[str, Result] | None = None, *, free: int | None = 10**12) -> None:
+        super().__init__("/nonexistent")
+        self.answers = answers or {}
+        self.free = free
+
+    def run(self, argv: tuple[str, ...], *, timeout: float = 10.0) -> Result:
+        return self.answers.get(argv[0], Result(status=127))
+
+    def recorded(self) -> tuple[tuple[str, ...], ...]:
+        return ()
+
+    def command(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+        return argv
+
+    def free_bytes(self, path: str) -> int | None:
+        return self.free
+
+
+def snapshot(**packages: Installed) -> Snapshot:
+    return Snapshot(manager="apt", packages={name.replace("_", "-"): package for name, package in packages.items()})
+
+
+# --- apt: what it says ----------------------------------------------------------------------------
+
+
+def test_a_simulation_is_read_line_by_line() -> None:
+    output = (
+        "Remv nvidia-kernel-dkms [570.1-1]\n"
+        "Inst nvidia-driver [570.1-1] (580.2-1 NVIDIA CUDA:developer.download.nvidia.com [amd64]) []\n"
+        "Inst libc6:i386 (2.36-9 Debian:12/stable [i386])\n"
+        "Conf nvidia-driver (580.2-1 NVIDIA CUDA:developer.download.nvidia.com [amd64])\n"
+    )
+    assert apt_state.parse_changes(output) == (
+        Change(name="nvidia-kernel-dkms", before="570.1-1"),
+        Change(name="nvidia-driver", before="570.1-1", after="580.2-1"),
+        Change(name="libc6:i386", after="2.36-9"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("sentence", "growth"),
+    [
+        ("After this operation, 821 MB of additional disk space will be used.", 821_000_000),
+        ("After this operation, 1,234 kB disk space will be freed.", -1_234_000),
+        ("After this operation, 9.3 GB of additional disk space will be used.", 9_300_000_000),
+        ("After this operation, 0 B of additional disk space will be used.", 0),
+        ("", None),
+    ],
+)
+def test_the_announced_growth_is_read_in_bytes(sentence: str, growth: int | None) -> None:
+    assert apt_state.parse_sizes(f"{sentence}\n'https://a/b.deb' b.deb 20672 SHA256:aa\n'https://a/c.deb' c.deb 8 SHA256:bb\n") == (
+        20680,
+        growth,
+    )
+
+
+LOCKED = (
+    "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 78 (apt-get)\nE: Unable to acquire the dpkg frontend lock"
+)
+
+
+@pytest.mark.parametrize(
+    ("output", "holder"),
+    [
+        (LOCKED, Holder(lock="/var/lib/dpkg/lock-frontend", pid=78, name="apt-get")),
+        ("E: Could not get lock /var/lib/apt/lists/lock. It is held by process 0\n", Holder(lock="/var/lib/apt/lists/lock")),
+        ("dpkg: error: dpkg frontend lock was locked by another process with pid 78\n", Holder(lock="dpkg frontend lock", pid=78)),
+        ("Waiting for cache lock: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7 (apt)... 3s\nDone.\n", None),
+        ("E: Unable to locate package x\n", None),
+    ],
+)
+def test_the_holder_of_a_lock_is_read_from_the_refusal(output: str, holder: Holder | None) -> None:
+    assert apt_messages.busy(output) == holder
+
+
+@pytest.mark.parametrize(
+    ("output", "code", "said"),
+    [
+        ("E: Release file for http://a/InRelease is expired (invalid since 9d).", "release-expired", "http://a/InRelease"),
+        ("E: The repository 'https://a/b  InRelease' is not signed.", "not-signed", "https://a/b"),
+        ("Err: NO_PUBKEY F06E25DD8B62B706\nE: The repository 'https://a InRelease' is not signed.", "key-missing", "F06E25DD8B62B706"),
+        ("E: Failed to fetch https://a/x.deb  Hash Sum mismatch", "hash", "https://a/x.deb"),
+        ("E: Version '9' for 'libnccl2' was not found", "no-such-version", "libnccl2"),
+        (
+            "dpkg: dependency problems\nE: dpkg was interrupted, you must manually run 'dpkg --configure -a'",
+            "interrupted",
+            "dpkg was interrupted",
+        ),
+        ("cannot copy extracted data for './x': failed to write (No space left on device)", "no-space", "No space left on device"),
+    ],
+)
+def test_the_cause_of_a_failure_is_one_sentence(output: str, code: str, said: str) -> None:
+    found = apt_messages.cause(output)
+    assert isinstance(found, Phrase)
+    assert found.key == f"manager.apt.{code}"
+    assert said in str(found.params["text"])
+
+
+def test_output_that_is_not_recognised_has_no_cause() -> None:
+    assert apt_messages.cause("Setting up lab-ok (1.0) ...\n") is None
+
+
+@pytest.mark.parametrize("language", ["en", "zh_CN"])
+def test_every_cause_has_its_words(language: text.Language) -> None:
+    keys = [f"manager.apt.{code}" for code in ("locked", *(code for code, _ in apt_messages.CAUSES))]
+    assert [key for key in keys if text.lookup(language, key) is None] == []
+
+
+# --- apt: what is run -----------------------------------------------------------------------------
+
+
+def test_removals_are_switched_off_unless_the_plan_names_them() -> None:
+    assert "--no-remove" in APT.argv(apt.install("t", "t", ("nvidia-open",)))
+    assert "--no-remove" not in APT.argv(apt.install("t", "t", ("nvidia-open",), may_remove=("cuda-drivers",)))
+
+
+def test_the_lists_are_fetched_so_that_a_failure_is_one() -> None:
+    assert "APT::Update::Error-Mode=any" in APT.refresh_argv()
+    assert APT.environment()["DEBIAN_FRONTEND"] == "noninteractive"
+
+
+def test_installing_is_done_when_the_versions_match_their_patterns() -> None:
+    action = apt.install("t", "t", ("nvidia-open=580.*", "libnccl2"))
+    assert action.done_when == (PackagesAre(manager="apt", packages={"nvidia-open": "580.*", "libnccl2": None}),)
+
+
+@pytest.mark.parametrize(
+    ("status", "version", "there"),
+    [
+        ("ii ", "580.82-1", True),
+        ("ii ", "570.1-1", False),
+        ("iF ", "580.82-1", False),
+        ("rc ", "580.82-1", False),
+        ("hi ", "580.82-1", True),
+    ],
+)
+def test_only_a_configured_package_counts_as_installed(status: str, version: str, there: bool) -> None:
+    host = Answers({"dpkg-query": Result(stdout=f"nvidia-open\tamd64\t{version}\t{status}\n", status=0)})
+    probe = PackagesAre(manager="apt", packages={"nvidia-open": "580.*"})
+    assert base.packages_are(probe, host) is there
+
+
+def test_without_an_answer_of_dpkg_nothing_is_claimed() -> None:
+    assert base.packages_are(PackagesAre(manager="apt", packages={"x": None}), Answers()) is None
+
+
+# --- apt: the way back ----------------------------------------------------------------------------
+
+
+def test_equal_snapshots_need_nothing() -> None:
+    state = snapshot(a=Installed(version="1", automatic=True, held=True, status="hi"))
+    assert APT.restore(state, state, Kept()) == ()
+
+
+def test_one_transaction_names_every_package_and_then_the_marks_come_back() -> None:
+    before = snapshot(
+        driver=Installed(version="1"),
+        libs=Installed(version="1", automatic=True),
+        stays=Installed(version="5"),
+        ghost=Installed(version="1", status="rc"),
+    )
+    after = snapshot(
+        driver=Installed(version="2"),
+        new=Installed(version="3"),
+        stays=Installed(version="5"),
+        ghost=Installed(version="2"),
+        rest=Installed(version="1", status="rc"),
+    )
+    transaction, purge, *marks = APT.restore(before, after, Kept(files={"driver=1": "/kept/driver_1_all.deb"}))
+    assert transaction[transaction.index("install") + 1 :] == ("/kept/driver_1_all.deb", "libs=1", "ghost-", "new-")
+    assert "--allow-downgrades" in transaction
+    assert purge == ("dpkg", "--purge", "new", "rest")
+    assert marks == [("apt-mark", "auto", "libs"), ("apt-mark", "manual", "driver")]
+
+
+def test_a_healthy_dpkg_needs_no_repair_and_a_silent_one_gets_it() -> None:
+    assert APT.repair(Answers({"dpkg": Result(status=0)})) == ()
+    assert [argv[:1] for argv in APT.repair(Answers())] == [("dpkg",), ("apt-get",)]
+
+
+def test_what_is_replaced_is_copied_from_the_cache_or_fetched() -> None:
+    simulation = Simulation(changes=(Change(name="a", before="1:2-3", after="2"), Change(name="b", after="1")))
+    folder, fetch = APT.keeping(simulation, Answers(), "/kept")
+    assert folder == ("mkdir", "-p", "/kept")
+    assert fetch == ("env", "--chdir=/kept", "apt-get", "-q", "download", "a=1:2-3")
+    assert APT.kept(simulation, Answers(), "/kept") == Kept(lost=("a=1:2-3",))
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel", "reason"),
+    [
+        ("openssh-server", None, "remote"),
+        ("gdm3", None, "desktop"),
+        ("libc6:i386", None, "base"),
+        ("linux-image-6.1.0-32-amd64", "6.1.0-32-amd64", "kernel"),
+        ("linux-image-6.1.0-31-amd64", "6.1.0-32-amd64", None),
+        ("nvidia-driver-570", "6.1.0-32-amd64", None),
+    ],
+)
+def test_what_a_machine_lives_on_is_protected(name: str, kernel: str | None, reason: str | None) -> None:
+    assert base.protected(name, kernel) == reason
+
+
+@pytest.mark.parametrize(
+    ("simulation", "free", "code"),
+    [
+        (Simulation(problem="no"), 10**12, "packages-refused"),
+        (Simulation(changes=(Change(name="nvidia-dkms-570", before="1"),)), 10**12, None),
+        (Simulation(changes=(Change(name="firefox", before="1"),)), 10**12, "removal-refused"),
+        (Simulation(changes=(Change(name="ssh", before="1"),)), 10**12, "removal-protected"),
+        (Simulation(disk_bytes=9 * 10**9, download_bytes=1), 9 * 10**9, "space-too-small"),
+        (Simulation(disk_bytes=9 * 10**9, download_bytes=1), 10 * 10**9, None),
+        (Simulation(disk_bytes=9 * 10**9), None, None),
+    ],
+)
+def test_a_transaction_is_refused_before_it_starts(simulation: Simulation, free: int | None, code: str | None) -> None:
+    action = apt.install("t", "t", ("x",), may_remove=("nvidia-*", "ssh"))
+    host = Answers(free=free)
+    if code is None:
+        base.check(action, simulation, host)
+        return
+    with pytest.raises(PreflightError) as refusal:
+        base.check(action, simulation, host)
+    assert refusal.value.code == code
+
+
+# --- repositories ---------------------------------------------------------------------------------
+
+
+def test_a_repository_is_confined_to_its_key_in_the_deb822_format() -> None:
+    url = "https://developer.download.nvidia.com/compute/cuda/repos/debian12/x86_64/"
+    actions = {action.id: action for action in apt_repository.nvidia_repository(url)}
+    source, key = actions["repository.source"], actions["repository.key"]
+    assert isinstance(source, Write)
+    assert isinstance(key, Write)
+    assert source.path == "/etc/apt/sources.list.d/cuda-debian12-x86_64.sources"
+    assert source.text == f"Types: deb\nURIs: {url}\nSuites: /\nSigned-By: /etc/apt/keyrings/cuda-archive-keyring.gpg\n"
+    assert key.path == "/etc/apt/keyrings/cuda-archive-keyring.gpg"
+    assert key.copy_of is not None
+    assert key.copy_of.endswith(".gpg")
+
+
+def test_a_branch_is_held_by_a_pin() -> None:
+    pin = apt_repository.branch_pin("570")
+    assert pin.text is not None
+    assert pin.text.endswith("Pin: version 570.*\nPin-Priority: 900\n")
+    assert pin.done_when == (FileIs(path=pin.path, text=pin.text),)
+
+
+# --- the others -----------------------------------------------------------------------------------
+
+DNF = """\
+Dependencies resolved.
+================================================================================
+ Package            Arch     Version                Repository             Size
+================================================================================
+Installing:
+ nvidia-open        noarch   3:580.82.07-1.el9      cuda-rhel9-x86_64     8.2 k
+Installing dependencies:
+ nvidia-driver      x86_64   3:580.82.07-1.el9      cuda-rhel9-x86_64      65 M
+Removing dependent packages:
+ kmod-nvidia-latest-dkms
+                    x86_64   3:570.1-1.el9          @cuda-rhel9-x86_64     49 M
+
+Transaction Summary
+================================================================================
+Install  2 Packages
+Remove   1 Package
+
+Total download size: 65 M
+Installed size: 1.5 G
+Operation aborted.
+"""
+
+
+def test_dnfs_table_is_read() -> None:
+    found = dnf.parse(DNF)
+    assert found.changes == (
+        Change(name="nvidia-open", after="3:580.82.07-1.el9"),
+        Change(name="nvidia-driver", after="3:580.82.07-1.el9"),
+        Change(name="kmod-nvidia-latest-dkms", before="3:570.1-1.el9"),
+    )
+    assert (found.download_bytes, found.disk_bytes) == (65 << 20, round(1.5 * (1 << 30)))
+
+
+def test_a_removal_that_was_not_read_stops_everything() -> None:
+    found = dnf.parse(DNF.replace("Remove   1 Package", "Remove   2 Packages"))
+    assert found.problem == Phrase(key="manager.dnf.unread", params={"count": 2})
+
+
+def test_dnf_goes_back_by_its_own_history_or_by_exact_versions() -> None:
+    manager = base.manager("dnf")
+    before = Snapshot(manager="dnf", packages={"a": Installed(version="1-1")}, transaction="7")
+    after = Snapshot(manager="dnf", packages={"a": Installed(version="2-1"), "b": Installed(version="1-1")}, transaction="9")
+    assert manager.restore(before, after, Kept()) == (("dnf", "-y", "history", "rollback", "7"),)
+    unnumbered = Snapshot(manager="dnf", packages=before.packages)
+    assert [argv[-2:] for argv in manager.restore(unnumbered, after, Kept())] == [("remove", "b"), ("install", "a-1-1")]
+
+
+@pytest.mark.parametrize("name", ["zypper", "pacman"])
+def test_a_manager_that_was_never_run_refuses_to_start(name: ManagerName) -> None:
+    manager = base.manager(name)
+    action = apt.install("t", "t", ("nvidia",))
+    with pytest.raises(PreflightError) as refusal:
+        base.check(action, manager.simulate(action, Answers()), Answers())
+    assert refusal.value.code == "packages-refused"
+    assert manager.argv(action)[0] == name
