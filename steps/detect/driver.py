@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from steps.detect import pci
 from steps.detect.packages import Packages
 from steps.detect.probes import Probes
 from steps.detect.smi import Smi
@@ -33,9 +34,13 @@ def driver(host: Probes, cards: tuple[Accelerator, ...], smi: Smi, packages: Pac
     if "nvidia" not in vendors and "amd" in vendors:
         return _amd(host, cards, packages)
     found = packages.matching(_PACKAGES)
-    if not vendors and not wsl and smi.installed is not True and not any(_DRIVER_PACKAGE.fullmatch(package.name) for package in found):
-        return Driver(state="absent", packages=found)
+    if "nvidia" not in vendors and "habana" in vendors:
+        return _habana(host, cards, packages)
     loaded = _loaded(host)
+    installed = smi.installed is True or any(_DRIVER_PACKAGE.fullmatch(package.name) for package in found)
+    if not vendors and not wsl and loaded is None and not installed:
+        known = pci.seen(host) or smi.installed is False
+        return Driver(state="absent" if known else "unknown", packages=found)
     library = _library(host, smi, packages)
     flavor = None if wsl else _flavor(host, packages, loaded=loaded is not None)
     return Driver(
@@ -118,8 +123,6 @@ def _state(host: Probes, cards: tuple[Accelerator, ...], smi: Smi, packages: Pac
         return "working"
     if loaded is not None:
         return _state_of_loaded(nvidia, loaded, versions.library)
-    if not nvidia and not wsl:
-        return "absent" if smi.installed is False or not packages.matching(_DRIVER_PACKAGE.pattern) else "not-loaded"
     if _blocked(host):
         return "blocked"
     return _state_of_unloaded(host, nvidia, smi, packages)
@@ -164,6 +167,14 @@ def _state_of_unloaded(host: Probes, nvidia: list[Accelerator], smi: Smi, packag
     if "NVRM: The NVIDIA GPU" in (log := host.run(("dmesg",)).stdout) or "RmInitAdapter failed" in log:
         return "failing"
     return "not-loaded"
+
+
+def _habana(host: Probes, cards: tuple[Accelerator, ...], packages: Packages) -> Driver:
+    """Return the habanalabs driver; it works when it holds every card."""
+    bound = [card.kernel_driver in ("habanalabs", "habanalabs_gaudi2") for card in cards if card.vendor == "habana"]
+    version = host.line("/sys/module/habanalabs/version")
+    state: DriverState = "working" if all(bound) else "not-loaded" if host.exists("/sys/module/habanalabs") is False else "failing"
+    return Driver(state=state, kernel_version=version, packages=packages.matching(r"habanalabs.*"))
 
 
 def _amd(host: Probes, cards: tuple[Accelerator, ...], packages: Packages) -> Driver:

@@ -27,9 +27,7 @@ def _unknown_cards(cards: tuple[Accelerator, ...]) -> list[Finding]:
 
 def _unseen_bus(host: Probes, os: Os) -> list[Finding]:
     """Return a finding where neither sysfs nor lspci showed a bus: no card found there means nothing."""
-    if os.wsl or host.listdir(pci.DEVICES) is not None or host.exists(pci.DEVICES) is False:
-        return []
-    if any(host.run(argv).stdout for argv in pci.LSPCI):
+    if os.wsl or pci.seen(host):
         return []
     return [Finding(code="accelerators-unknown", severity="info", step="hardware", subject="PCI")]
 

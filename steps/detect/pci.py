@@ -44,11 +44,24 @@ def devices(host: Probes) -> tuple[Device, ...]:
     """Return every PCI function, in the order of addresses; empty when there are none or nothing tells."""
     found = [device for name in host.listdir(DEVICES) or () if (device := _from_sysfs(host, name)) is not None]
     if not found:
-        found = list(from_lspci(host.first(*LSPCI).stdout).values())
+        found = list(from_lspci(host.first(*_spellings(host)).stdout).values())
     return tuple(sorted(found, key=lambda device: device.address))
 
 
 LSPCI = (("lspci", "-D", "-nn", "-vv"), ("lspci", "-nn", "-vv"), ("lspci", "-nnk"), ("lspci", "-nn"), ("lspci", "-vvv"), ("lspci",))
+
+
+def _spellings(host: Probes) -> tuple[tuple[str, ...], ...]:
+    """Return the forms of lspci that list devices, those that a capture holds behind the usual ones."""
+    recorded = (argv for argv in host.host.recorded() if argv[0] == "lspci" and not any(part.startswith(("-t", "-nnt")) for part in argv))
+    return tuple(dict.fromkeys((*LSPCI, *recorded)))
+
+
+def seen(host: Probes) -> bool:
+    """Return whether the bus was seen at all: without that, no card found means nothing."""
+    if host.listdir(DEVICES) is not None or host.exists(DEVICES) is False:
+        return True
+    return any(host.run(argv).stdout for argv in _spellings(host))
 
 
 def _from_sysfs(host: Probes, name: str) -> Device | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from steps.catalog import stack
 from steps.detect.packages import Packages
 from steps.detect.probes import Probes
-from steps.host.release import release
+from steps.host.release import Release, release
 from steps.model.machine import Os
 
 ASKED = (("uname", "-a"), ("gcc", "--version"), ("systemd-detect-virt",))
@@ -26,7 +27,7 @@ def system(host: Probes, packages: Packages) -> Os:
         name=told.name,
         kernel=kernel,
         arch=_arch(host),
-        glibc=_glibc(host, packages),
+        glibc=_glibc(host, packages, told),
         gcc=_gcc(host),
         init=host.line("/proc/1/comm"),
         virtualization=virtualization,
@@ -58,15 +59,19 @@ def _gcc(host: Probes) -> str | None:
     return found[1] if found and result.status in (0, None) else None
 
 
-def _glibc(host: Probes, packages: Packages) -> str | None:
-    """Return the C library's version from the package database, else from `ldd`."""
+def _glibc(host: Probes, packages: Packages, told: Release) -> str | None:
+    """Return the C library's version from the package database, else from `ldd`, else as the distribution ships it."""
     for name in ("libc6", "glibc"):
         found = re.match(r"(?:\d+:)?(\d+\.\d+)", packages.version(name) or "")
         if found:
             return found[1]
     result = host.run(("ldd", "--version"))
-    found = re.search(r"(?:GLIBC|GNU libc).*?\s(\d+\.\d+)\s*$", result.stdout.partition("\n")[0])
-    return found[1] if found else None
+    printed = re.search(r"(?:GLIBC|GNU libc).*?\s(\d+\.\d+)\s*$", result.stdout.partition("\n")[0])
+    if printed:
+        return printed[1]
+    # A release of a distribution never changes its C library; only rolling ones do, and those have no row.
+    row = stack.distribution_of(told.id, told.version)
+    return row.glibc if row else None
 
 
 _HYPERVISORS = (

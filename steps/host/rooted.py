@@ -13,7 +13,7 @@ from steps.host.local import run_bounded
 _OF_THE_HARDWARE = ("/sys/", "/proc/", "/dev/")
 _OF_THE_RUNNING_KERNEL = re.compile(r"^/(sys/module|proc/driver|proc/modules|dev)(/|$)")
 _KERNEL = ("/proc/sys/kernel/osrelease",)
-_HARDWARE_PROBES = frozenset(("lspci", "lscpu", "lsblk", "dmidecode", "mokutil", "ip", "ibstat", "dmesg", "uname"))
+_HARDWARE_PROBES = frozenset(("lspci", "lscpu", "lsblk", "dmidecode", "mokutil", "ip", "ibstat", "systemd-detect-virt"))
 _DRIVER_PROBES = frozenset(("nvidia-smi", "rocm-smi", "rocminfo", "hl-smi", "dmesg"))
 """They would answer for the driver of the machine we run on, not for the mounted system's."""
 
@@ -83,6 +83,10 @@ class RootedHost(FileTree):
             return Result(stdout=f"Linux {self.name} {self.kernel() or 'unknown'} {' '.join(arch)} GNU/Linux\n", status=0)
         if argv[0] in _HARDWARE_PROBES:
             return self.hardware.run(argv, timeout=timeout)
+        kernel = self.kernel()
+        if argv[0] == "modinfo" and kernel is not None:
+            # Left alone it looks for the modules of the kernel that runs, which is not the root's.
+            argv = ("modinfo", "-k", kernel, *argv[1:])
         # chroot answers 127 by itself when the program is not in the root; without privilege it cannot look: not known.
         found = run_bounded(self.command(argv), timeout)
         return Result() if found.status in (125, 126) else found
