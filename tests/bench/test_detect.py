@@ -23,10 +23,8 @@ print(1000 * (time.process_time() - before + children.ru_utime + children.ru_sti
 
 def milliseconds(machine: str) -> float:
     """Return the processor time of one detection, probes included; the best of three, for the machine is shared."""
-    runs = [
-        subprocess.run([sys.executable, "-c", MEASURE, machine], capture_output=True, text=True, check=True, cwd=ROOT).stdout
-        for _ in range(3)
-    ]
+    argv = [sys.executable, "-c", MEASURE, machine]
+    runs = [subprocess.run(argv, capture_output=True, text=True, check=True, cwd=ROOT).stdout for _ in range(3)]
     return min(float(text) for text in runs)
 
 
