@@ -341,7 +341,7 @@ index-url = https://not.this/simple
 def test_settings_of_pip_are_read_as_pip_reads_them(name: str, environment: dict[str, str], value: str, tmp_path: Path) -> None:
     (tmp_path / "pip").mkdir()
     (tmp_path / "pip" / "pip.conf").write_text(CONFIGURATION, encoding="ascii")
-    script = f"bringup_sourced=yes; . {fresh.CHECKOUT / 'bringup'}; pip_setting {name}"
+    script = f"bringup_sourced={fresh.CHECKOUT}; . {fresh.CHECKOUT / 'bringup'}; pip_setting {name}"
     fixed = {
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path),
@@ -357,7 +357,7 @@ def test_settings_of_pip_are_read_as_pip_reads_them(name: str, environment: dict
 def test_uv_is_given_what_pip_has_and_keeps_what_the_person_set(tmp_path: Path) -> None:
     names = ("UV_SYSTEM_CERTS", "UV_FIND_LINKS", "UV_INDEX", "UV_INDEX_STRATEGY", "SSL_CERT_FILE")
     shown = "|".join(f"${{{name}:-}}" for name in names)
-    script = f'bringup_sourced=yes; . {fresh.CHECKOUT / "bringup"}; teach_uv; echo "{shown}"'
+    script = f'bringup_sourced={fresh.CHECKOUT}; . {fresh.CHECKOUT / "bringup"}; teach_uv; echo "{shown}"'
     pip = {"PIP_FIND_LINKS": "/usr /nowhere /etc", "PIP_EXTRA_INDEX_URL": "file:///nowhere https://two.example", "PIP_CERT": "/ca.pem"}
     base = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PIP_CONFIG_FILE": "/dev/null"}
     assert fresh.run(["sh", "-c", script], {**base, **pip}).stdout == "1|/usr,/etc|https://two.example|unsafe-best-match|/ca.pem\n"

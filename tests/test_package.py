@@ -17,7 +17,7 @@ pytestmark = pytest.mark.net
 
 def by_launcher(script: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Run shell lines with the launcher's functions: they make environments where pip works, by uv or by venv."""
-    begin = f"bringup_sourced=yes; . {fresh.CHECKOUT / 'bringup'}; settle; base={arguments[0]}; "
+    begin = f"bringup_sourced={fresh.CHECKOUT}; . {fresh.CHECKOUT / 'bringup'}; settle; base={arguments[0]}; "
     programs: dict[str, str | Path] = {"python3": fresh.BASE_PYTHON}
     if (uv := fresh.uv()) is not None:
         programs["uv"] = uv
@@ -89,7 +89,7 @@ def test_uv_installs_it_as_a_tool(tmp_path: Path) -> None:
     checkout = fresh.copy_checkout(tmp_path / "checkout")
     script = 'teach_uv; "$2" tool install --python "$3" "$1/checkout" && "$1/bin/bringup" --version'
     tools = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
-    begin = f"bringup_sourced=yes; . {fresh.CHECKOUT / 'bringup'}; "
+    begin = f"bringup_sourced={fresh.CHECKOUT}; . {fresh.CHECKOUT / 'bringup'}; "
     done = fresh.run(["sh", "-c", begin + script, "sh", tmp_path, str(fresh.uv()), sys.executable], {**os.environ, **tools})
     assert checkout.exists()
     assert (done.returncode, done.stdout) == (0, "bringup 0.1.0\n"), done.stderr
