@@ -191,15 +191,10 @@ class BringupApp(Shell):
 
     def found_words(self) -> str:
         """Return what was found, in one line."""
-        machine, target = self.wizard.machine, self.wizard.target
-        if machine is None or target is None:
+        machine = self.wizard.machine
+        if machine is None:
             return ""
-        parts = [
-            machine.cpu.model or "",
-            _gigabytes(machine.memory.total_bytes),
-            target.summary.partition(" · ")[0] if machine.accelerators else "",
-        ]
-        found = (", " if self.language == "en" else "，").join(part for part in parts if part)
+        found = (", " if self.language == "en" else "，").join(self.wizard.found)
         driver = self.say(
             ui(f"driver-state.{machine.driver.state}", version=machine.driver.kernel_version or machine.driver.library_version or "?")
         )
@@ -220,13 +215,27 @@ class BringupApp(Shell):
         marks = {MARK_OF[finding.severity] for finding in self.wizard.check(step)}
         return next((mark for mark in _ORDER if mark in marks), "good")
 
+    def values_of(self, step: Step) -> tuple[str, ...]:
+        """Return what is answered in a step, in names; empty where nothing is."""
+        return tuple(
+            self.say(option.label)
+            for choice in self.wizard.choices(step)
+            if choice.kind in ("one", "many")
+            for option in choice.options
+            if option.value in choice.taken
+        )
+
     def value_of(self, step: Step) -> str:
-        """Return what is answered in a step, in names; "" where nothing is."""
-        names: list[str] = []
-        for choice in self.wizard.choices(step):
-            if choice.kind in ("one", "many"):
-                names += [self.say(option.label) for option in choice.options if option.value in choice.taken]
-        return (", " if self.language == "en" else "、").join(names)
+        """Return all that is answered in a step in one line."""
+        return (", " if self.language == "en" else "、").join(self.values_of(step))
+
+    def short_value_of(self, step: Step) -> str:
+        """Return the first answer of a step; where it asks for none, how much is to be looked at."""
+        values = self.values_of(step)
+        if values:
+            return values[0]
+        count = sum(finding.severity in ("error", "warning") for finding in self.wizard.check(step))
+        return self.say(ui("to-do", count=count)) if count else "–"
 
     def costs(self, plan: Plan) -> list[tuple[str, str]]:
         """Return (key, words) of what a plan costs: download, disk, time, reboots; what is not known is left out."""
@@ -236,9 +245,9 @@ class BringupApp(Shell):
         reboots = sum(type(action).__name__ == "Reboot" for action in plan.actions)
         costs: list[tuple[str, str]] = []
         if download:
-            costs.append(("download", _gigabytes(download)))
+            costs.append(("download", gigabytes(download)))
         if disk:
-            costs.append(("disk", _gigabytes(disk)))
+            costs.append(("disk", gigabytes(disk)))
         if plan.actions:
             costs.append(("time", self.say(ui("minutes", count=max(1, minutes)))))
             costs.append(("reboot", self.say(ui("reboot-once" if reboots else "reboot-none"))))
@@ -477,7 +486,7 @@ class BringupApp(Shell):
             from tui.screens.confirm import ConfirmPage
 
             title = self.say(ui("leave.title"))
-            sentence = self.say(ui("leave.sentence", count=self.wizard.unsaved))
+            sentence = self.say(ui("leave.sentence" if self.wizard.unsaved > 1 else "leave.sentence-one", count=self.wizard.unsaved))
             save = Key(("s",), "save", "s", ui("key.save-profile"))
             self.push_screen(ConfirmPage(title, (sentence,), self._leave_now, extra=(save,), actions={"save": self._save_and_leave}))
             return
@@ -491,12 +500,11 @@ class BringupApp(Shell):
             self.exit(0)
 
 
-def _gigabytes(size: int | None) -> str:
-    """Return "512 GB"; one decimal below ten, "" when not known."""
-    if size is None:
-        return ""
-    amount = size / 1e9
-    return f"{amount:.0f} GB" if amount >= 10 else f"{amount:.1f} GB"
+def gigabytes(size: int) -> str:
+    """Return "5.9 GB", "14 GB", "320 MB": two significant digits for estimates."""
+    if size < 1e9:
+        return f"{size / 1e6:.0f} MB"
+    return f"{size / 1e9:.0f} GB" if size >= 1e10 else f"{size / 1e9:.1f} GB"
 
 
 def wizard(asked: Mapping[str, Any], environ: Mapping[str, str], language: str) -> int:

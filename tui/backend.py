@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from steps.model.step import Step
     from steps.text import Language
 
+_TRADE = re.compile(r"\(R\)|\(TM\)|\b(AMD|Intel|CPU|Processor|\d+-Core)\b| @ .*")
 Privilege = Literal["root", "sudo", "none"]
 """Root now · root by asking · no way to root."""
 
@@ -33,6 +35,8 @@ class Looked(NamedTuple):
     """The recommended answers; `None` when nothing consistent exists for this machine."""
     findings: tuple[Finding, ...] = ()
     """What the recommendation wants to be known."""
+    found: tuple[str, ...] = ()
+    """The machine in a few names: processors, memory, accelerators."""
 
 
 class Backend(Protocol):
@@ -119,7 +123,7 @@ class House:
 
         loaded = facts.load(Asked(machine=self._machine, root=self._root, language=self._language), terminal.environment())
         advice = solve.recommend(loaded.machine)
-        return Looked(loaded.machine, loaded.target, advice.choices, advice.findings)
+        return Looked(loaded.machine, loaded.target, advice.choices, advice.findings, in_names(loaded.machine))
 
     def steps(self) -> tuple[Step, ...]:
         """Return the setup flow."""
@@ -213,3 +217,17 @@ class House:
     def rehearse(self, path: str) -> None:
         """Look at a recorded machine from now on; nothing real is touched."""
         self._machine, self._root = path, None
+
+
+def in_names(machine: Machine) -> tuple[str, ...]:
+    """Return processors, memory and accelerators as people say them; what is not known is left out."""
+    from steps.detect import measures, summary
+
+    names: list[str] = []
+    if machine.cpu.model:
+        processor = " ".join(_TRADE.sub(" ", machine.cpu.model).split())
+        names.append(processor if (machine.cpu.sockets or 1) == 1 else f"{machine.cpu.sockets}× {processor}")
+    if machine.memory.total_bytes:
+        names.append(measures.memory(machine.memory.total_bytes) + (" ECC" if machine.memory.ecc else ""))
+    cards = summary.gpu_line(machine)
+    return (*names, cards) if cards else tuple(names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 from textual.app import App
@@ -10,6 +11,13 @@ from textual.theme import BUILTIN_THEMES, Theme
 from steps.model.base import Param, Words, phrase
 from steps.text import Language, say
 from tui.theme import COLOURS, Marks, PaletteName, ground_colour
+
+_TOUCHING = re.compile(r"(?<=[\u4e00-\u9fff])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?=[\u4e00-\u9fff])")
+
+
+def spaced(text: str) -> str:
+    """Return `text` with one blank between Han and Latin letters or digits, which a filled-in name may have lost."""
+    return _TOUCHING.sub(" ", text)
 
 
 def _theme(name: PaletteName) -> Theme:
@@ -56,7 +64,8 @@ class Shell(App[int]):
 
     def say(self, words: Words, /, **params: Param) -> str:
         """Return `words` in the language of the screen."""
-        return say(self.language, words, **params)
+        said = say(self.language, words, **params)
+        return said if self.language == "en" else spaced(said)
 
     def use_palette(self, palette: PaletteName) -> None:
         """Change the colours at once."""

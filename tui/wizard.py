@@ -28,12 +28,15 @@ class Wizard:
         self.answers = answers or Profile()
         self.advised: Profile | None = None
         self.advice: tuple[Finding, ...] = ()
+        self.found: tuple[str, ...] = ()
+        """The machine in a few names."""
         self.kept = self.answers
         """What would not be lost on leaving: the recommendation, or what was saved last."""
         self.remark = ""
         """What the next drawing says once in the line below the title."""
         self._before: list[Profile] = []
         self._choices: dict[str, tuple[Choice, ...]] = {}
+        self._checked: dict[str, tuple[Finding, ...]] = {}
         self._plan: Plan | None = None
 
     @property
@@ -45,7 +48,7 @@ class Wizard:
         """Take in what looking at the machine brought; answers given before are kept."""
         self.machine, self.target = looked.machine, looked.target
         self.steps = tuple(step for step in self.backend.steps() if step.KEY != "verify" and step.applies(looked.machine))
-        self.advice = looked.findings
+        self.advice, self.found = looked.findings, looked.found
         self.advised = self._completed(looked.advised) if looked.advised is not None else None
         self._use(self.given or self.advised or Profile())
         self.kept = self.answers
@@ -87,6 +90,7 @@ class Wizard:
     def _use(self, answers: Profile) -> None:
         self.answers = answers
         self._choices.clear()
+        self._checked.clear()
         self._plan = None
 
     # --- answers --------------------------------------------------------------------------------------
@@ -136,13 +140,15 @@ class Wizard:
 
     def check(self, step: Step) -> tuple[Finding, ...]:
         """Return what a step finds about the answers of now."""
-        return step.check(self.machine, self.answers) if self.machine is not None else ()
+        if self.machine is None:
+            return ()
+        if step.KEY not in self._checked:
+            self._checked[step.KEY] = step.check(self.machine, self.answers)
+        return self._checked[step.KEY]
 
     def errors(self) -> tuple[Finding, ...]:
         """Return what forbids to start."""
-        if self.machine is None:
-            return ()
-        return tuple(found for step in self.steps for found in step.check(self.machine, self.answers) if found.severity == "error")
+        return tuple(found for step in self.steps for found in self.check(step) if found.severity == "error")
 
     def plan(self) -> Plan | None:
         """Return what would be done, or `None` before the machine is known; raises `BringupError`."""

@@ -149,7 +149,7 @@ class MadeUp:
 
     def look(self) -> Looked:
         self.looks += 1
-        return Looked(MACHINE, self._target, self._advised)
+        return Looked(MACHINE, self._target, self._advised, found=("EPYC 7543", "512 GB"))
 
     def steps(self) -> tuple[Step, ...]:
         return (DriverLike(), MonitoringLike())

@@ -72,7 +72,7 @@ def test_the_first_screen_fits_and_enter_twice_starts(tmp_path: Path, language: 
         assert len(shown.splitlines()) == 24
         assert shown.splitlines()[0].startswith(" bringup   ws-5090 · 1× RTX 5090 · Ubuntu 24.04.2")
         terminal.press("enter")
-        terminal.until(start[:2], "nvitop", "0.3 GB")
+        terminal.until(start[:2], "nvitop", "320 MB")
         terminal.press("enter")
         terminal.until("running")
 

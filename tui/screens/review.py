@@ -11,7 +11,7 @@ from steps.errors import BringupError
 from steps.model.action import Packages, Reboot
 from steps.model.base import phrase
 from steps.model.plan import digest
-from tui.cells import BLANK, Line, Span, cut, width
+from tui.cells import BLANK, Line, Span, cut, width, wrap
 from tui.screens.base import Key, event_name, ui
 from tui.screens.menu_page import MOVE, MenuPage
 from tui.widgets.field import Field
@@ -59,13 +59,14 @@ class ReviewScreen(MenuPage):
 
     def title_words(self) -> str:
         """Return that all is ready, or what is missing."""
-        return self.shell.say(ui("review.stopped" if self._errors() else "review.title"))
+        stopped = self._errors() or (self.plan() is None and self.trouble is not None)
+        return self.shell.say(ui("review.stopped" if stopped else "review.title"))
 
     def context_words(self) -> str:
         """Return what starting would mean."""
         say, plan = self.shell.say, self.plan()
         if plan is None:
-            return self.said(self.trouble) if self.trouble is not None else say(ui("reading-now"))
+            return say(ui("review.sub-no-plan" if self.trouble is not None else "reading-now"))
         if self._errors():
             return say(ui("review.sub-errors", count=len(self._errors())))
         if not plan.actions:
@@ -99,7 +100,7 @@ class ReviewScreen(MenuPage):
         for number, step in enumerate(self.wizard.steps, 1):
             worst = self.bringup.worst_of(step)
             name = f"{number} {say(phrase(f'{step.KEY}.name'))}"
-            items.append(Item(f"step:{step.KEY}", name, self.bringup.value_of(step) or "–", worst, say(ui(f"review.{worst}"))))
+            items.append(Item(f"step:{step.KEY}", name, self.bringup.short_value_of(step), worst, say(ui(f"review.{worst}"))))
         items += [heading(), heading(say(ui("review.keep"))), Item("save", f"s {say(ui('review.save'))}")]
         if self._split():
             items.append(Item("request", f"e {say(ui('review.request'))}"))
@@ -109,28 +110,36 @@ class ReviewScreen(MenuPage):
         """Return the plan: its actions in order and what they come to."""
         say, plan = self.shell.say, self.plan()
         if plan is None:
-            return []
+            sentence = self.said(self.trouble) if self.trouble is not None else say(ui("reading-now"))
+            return list[Line]((Span(line),) for line in wrap(sentence, columns))[:rows]
         lines: list[Line] = [
             (Span(say(ui("review.plan")), "strong"), Span("  " + say(ui("review.digest", digest=spaced(digest(plan)))), "mute"))
         ]
         tail = self._totals(plan, columns)
         room = rows - len(lines) - len(tail) - 1
-        shown = plan.actions if len(plan.actions) <= room else plan.actions[: room - 1]
-        lines += [self._action(at, action, columns) for at, action in enumerate(shown, 1)]
-        if len(shown) < len(plan.actions):
-            lines.append((Span("   "), Span(say(ui("review.more", count=len(plan.actions) - len(shown))), "mute")))
-        return [*lines, BLANK, *tail]
+        whole = [line for at, action in enumerate(plan.actions, 1) for line in self._action(at, action, columns)]
+        if len(whole) > room:
+            whole = [self._action(at, action, columns, rows=1)[0] for at, action in enumerate(plan.actions, 1)]
+        if len(whole) > room:
+            more = len(whole) - room + 1
+            whole = [*whole[: room - 1], (Span("   "), Span(say(ui("review.more", count=more)), "mute"))]
+        return [*lines, *whole, BLANK, *tail]
 
-    def _action(self, number: int, action: AnyAction, columns: int) -> Line:
-        title = self.shell.say(action.title)
+    def _action(self, number: int, action: AnyAction, columns: int, *, rows: int = 2) -> list[Line]:
+        """Return one action in at most so many rows, with what a person should know before."""
         words = ""
         if isinstance(action, Packages) and action.may_remove:
             words = self.shell.say(ui("review.replaces"))
         elif isinstance(action, Reboot):
             words = self.shell.say(ui("review.reboots"))
         room = columns - 3 - (width(words) + 3 if words else 0)
-        spans = [Span(f"{number:2d} ", "mute"), Span(cut(title, room))]
-        return (*spans, Span(f" ! {words}", "catch-strong")) if words else tuple(spans)
+        title = self.shell.say(action.title)
+        parts = wrap(title, room) if rows > 1 else [cut(title, room)]
+        parts = parts if len(parts) <= rows else [*parts[: rows - 1], cut(" ".join(parts[rows - 1 :]), room)]
+        lines: list[Line] = [(Span(f"{number:2d} " if at == 0 else "   ", "mute"), Span(part)) for at, part in enumerate(parts)]
+        if words:
+            lines[0] = (*lines[0], Span(f" ! {words}", "catch-strong"))
+        return lines
 
     def _totals(self, plan: Plan, columns: int) -> list[Line]:
         say, indent = self.shell.say, LABEL[self.shell.language]

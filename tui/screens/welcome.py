@@ -41,7 +41,10 @@ class WelcomeScreen(MenuPage):
         say = self.shell.say
         count = self.bringup.earlier_count()
         runs = Item(
-            "runs", say(ui("welcome.runs")), mark="info", word=say(ui("welcome.run-count", count=count)) if count is not None else "…"
+            "runs",
+            say(ui("welcome.runs")),
+            mark="info",
+            word=say(ui("welcome.run-count" if count != 1 else "welcome.run-one", count=count)) if count is not None else "…",
         )
         return (
             Item("recommended", say(ui("welcome.recommended"))),

@@ -120,7 +120,7 @@ def draw_row(row: Row, here: bool, columns: int, say: Say, typed: str | None = N
         return (cursor, Span(f"{name} {detail}" if detail else f"{name} "), *_mark(option, say))
     taken = option.value in row.choice.taken
     box = ("(•)" if taken else "( )") if row.choice.kind == "one" else ("[x]" if taken else "[ ]")
-    return (cursor, Span(f"{box} "), Span(pad(say(option.label), room)), *_mark(option, say))
+    return (cursor, Span(f"{box} "), Span(pad(cut(say(option.label), room - 1), room)), *_mark(option, say))
 
 
 def draw(rows: Sequence[Row], cursor: int, columns: int, height: int, say: Say, typed: str | None = None) -> list[Line]:

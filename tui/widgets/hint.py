@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from steps.model.base import phrase
+from steps.model.base import Phrase, Words, phrase
 from steps.model.choice import Choice, Option
 from steps.model.finding import Finding
 from steps.text import Language, say, say_finding
@@ -93,9 +93,8 @@ def _blocks(language: Language, choice: Choice, option: Option, columns: int) ->
     elif main is not None and say_finding(language, main, "sentence") != sentences[0]:
         others = option.findings
     blocks = [Block(tuple(labelled_first(language, choice, option, columns)), 100)]
-    joiner = "" if language == "zh_CN" else " "
     if sentences:
-        blocks.append(Block(tuple((Span(line),) for line in wrap(joiner.join(sentences), columns)), 99, gap=True))
+        blocks.append(Block(tuple(_prose(language, option.sentences, columns) or _wrapped(language, sentences, columns)), 99, gap=True))
     for other in others:
         if other.severity != "ok":
             blocks.append(Block(_finding_lines(language, other, columns), 60, gap=not blocks[-1].gap))
@@ -116,14 +115,37 @@ def _blocks(language: Language, choice: Choice, option: Option, columns: int) ->
     return blocks
 
 
+def _wrapped(language: Language, sentences: Sequence[str], columns: int) -> list[Line]:
+    """Return sentences run together and wrapped."""
+    return [(Span(line),) for line in wrap(("" if language == "zh_CN" else " ").join(sentences), columns)] if sentences else []
+
+
+def _prose(language: Language, sentences: Sequence[Words], columns: int) -> list[Line]:
+    """Return phrases run together and wrapped; plain text among them (a tree, a name) keeps a line of its own."""
+    lines: list[Line] = []
+    running: list[str] = []
+    for sentence in sentences:
+        if isinstance(sentence, Phrase):
+            running.append(say(language, sentence))
+            continue
+        lines += _wrapped(language, running, columns)
+        running.clear()
+        tree = sentence.startswith((" ", "├", "└", "│"))
+        lines += [(Span(line),) for line in ([cut(sentence, columns)] if tree else wrap(sentence, columns))]
+    return [*lines, *_wrapped(language, running, columns)]
+
+
 def _notes(language: Language, option: Option, source: str | None, columns: int) -> list[Block]:
     """Return the labelled lines in their fixed order; a finding's source stands where the option names none."""
     indent = LABEL[language]
     blocks: list[Block] = []
     for label, note in ((label, note) for label in _ORDER for note in option.notes if note.label == label):
         word, text = say(language, phrase(f"ui.note.{label}")), say(language, note.text)
-        if note.command:
-            lines: tuple[Line, ...] = ((Span(word, "mute"),), (Span(cut(text, columns), "primary"),))
+        lines: tuple[Line, ...]
+        if label == "source":
+            lines = tuple(labelled(word, text.removeprefix("https://"), indent, columns, "mute")[:1])
+        elif note.command:
+            lines = ((Span(word, "mute"),), (Span(cut(text, columns), "primary"),))
         else:
             lines = tuple(labelled(word, text, indent, columns, "mute" if label in ("source", "from") else "text"))
         blocks.append(Block(lines, 10 + 2 * _LAST_TO_STAY.index(label), gap=not blocks))
