@@ -29,6 +29,8 @@ Line = dict[str, Any]
 RANKS = 2
 LIMIT = 60.0
 TOLERANCE = 1e-6
+WAITING = ("distributed_c10d", "rendezvous", "torch/distributed")
+"""Files in which a rank stands that only waits for its partners."""
 
 
 def main() -> int:
@@ -36,6 +38,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--ranks", type=int, default=RANKS)
     parser.add_argument("--limit", type=float, default=LIMIT)
+    parser.add_argument("--only", help="one rung instead of all")
     parser.add_argument("--hang", type=int, default=None, help="a rank that never answers, to try out the limit")
     asked = parser.parse_args()
     try:
@@ -56,11 +59,14 @@ def main() -> int:
     )
     ranks = asked.ranks
     for name, rung in rungs:
+        if asked.only not in (None, name):
+            continue
         line = alone(rung, limit=asked.limit)
         say({"rung": name, **line})
         if line.get("unit") == "GPUs":
             ranks = max(ranks, int(line["value"]))
-    say({"rung": "ddp", **together(ranks, asked.limit, asked.hang)})
+    if asked.only in (None, "ddp"):
+        say({"rung": "ddp", **together(ranks, asked.limit, asked.hang)})
     return 0
 
 
@@ -100,7 +106,7 @@ def answer(path: Path, rung: Callable[[], Line]) -> None:
     os.setpgid(0, 0)
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: no rank outlives the proof
     stack = stack_of(path).open("w")  # the handler needs it open until the end
-    faulthandler.register(signal.SIGUSR1, file=stack, all_threads=True)
+    faulthandler.register(signal.SIGUSR1, file=stack, all_threads=False)
     warnings.simplefilter("ignore")
     try:
         line = rung()
@@ -317,7 +323,7 @@ def blame(line: Line) -> int:
         return 0
     if line.get("code") != "hung":
         return 2
-    return 3 if "distributed_c10d" in line["params"]["where"] else 1
+    return 3 if any(part in line["params"]["where"] for part in WAITING) else 1
 
 
 def one_rank(rank: int, ranks: int, limit: float, folder: Path, hang: int | None) -> Line:
@@ -327,6 +333,8 @@ def one_rank(rank: int, ranks: int, limit: float, folder: Path, hang: int | None
     import torch
     import torch.distributed as dist
 
+    if rank == hang:
+        time.sleep(limit + 30)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     torch.set_num_threads(1)
     own_gpu = torch.cuda.is_available() and torch.cuda.device_count() >= ranks and dist.is_nccl_available()
@@ -338,8 +346,6 @@ def one_rank(rank: int, ranks: int, limit: float, folder: Path, hang: int | None
         torch.cuda.set_device(rank)
     store = f"file://{folder}/store"
     dist.init_process_group(backend, init_method=store, rank=rank, world_size=ranks, timeout=timedelta(seconds=limit + 30))
-    if rank == hang:
-        time.sleep(limit + 30)
     total = torch.full((1024,), float(rank + 1), device=device)
     dist.all_reduce(total)
     if not bool((total == ranks * (ranks + 1) / 2).all()):

@@ -1,0 +1,116 @@
+"""The programs of assets/training in a real environment: PyTorch for the processor, made by uv, and what the proof says of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steps import resources, verify
+from steps.detect.machine import detect
+from steps.host.local import LocalHost
+from steps.managers import installer
+from steps.model.machine import Machine
+from steps.model.plan import Installer, Target
+from steps.model.profile import EnvironmentAnswers, Profile
+from steps.text import say
+
+TORCH = "torch==2.13.0+cpu"
+INDEX = "https://download.pytorch.org/whl/cpu"
+pytestmark = pytest.mark.net
+
+
+def fetching() -> Installer:
+    """Return how packages are fetched here; the uv beside the tests' own Python counts too."""
+    environ = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"}
+    return installer.settings(LocalHost(), environ, home=str(Path.home()), user=None, uid=os.getuid())
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an environment with PyTorch for the processor; skips where neither its wheel nor its index can be had."""
+    here = fetching()
+    interpreter = here.pythons.get("3.11")
+    if here.uv is None or interpreter is None:
+        pytest.skip("needs uv and Python 3.11")
+    place = tmp_path_factory.mktemp("environments") / "cpu-torch"
+    links = [option for link in here.find_links for option in ("--find-links", link)]
+    index = [] if links else ["--extra-index-url", INDEX]
+    environ = {**os.environ, "UV_NATIVE_TLS": "1", "UV_NO_PROGRESS": "1"}
+    subprocess.run((here.uv, "venv", "--no-project", "--python", interpreter, place), check=True, capture_output=True, env=environ)
+    install = (here.uv, "pip", "install", "--python", f"{place}/bin/python", *links, *index, TORCH)
+    made = subprocess.run(install, check=False, capture_output=True, text=True, env=environ)
+    if made.returncode:
+        pytest.skip(f"{TORCH} cannot be had here: {made.stderr.strip().splitlines()[-1:]}")
+    return place
+
+
+def lines(environment: Path, *argv: str) -> dict[str, dict[str, Any]]:
+    """Return what the proof's program says, by rung; it is run as the ladder runs it, from its text."""
+    text = resources.read_text("training", "verify_torch.py")
+    done = subprocess.run(
+        (environment / "bin/python", "-I", "-B", "-c", text, *argv), capture_output=True, text=True, check=True, timeout=200
+    )
+    found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return {line["rung"]: line for line in found}
+
+
+def test_the_ladder_proves_training_in_two_processes_in_an_environment_of_the_processor(environment: Path) -> None:
+    profile = Profile(
+        environment=EnvironmentAnswers(path=str(environment), python="3.11"), frameworks={"torch": "2.13.0", "variant": "cpu"}
+    )
+    host = LocalHost()
+    rungs = {rung.id: rung for rung in verify.prove(host, Machine(), profile, Target(installer=fetching()))}
+    states = {name: rungs[name].state for name in ("environment", "torch", "gpu", "amp", "accumulation", "ddp")}
+    assert states == {
+        "environment": "passed",
+        "torch": "passed",
+        "gpu": "skipped",
+        "amp": "passed",
+        "accumulation": "passed",
+        "ddp": "passed",
+    }
+    assert rungs["torch"].detail == "2.13.0+cpu"
+    assert "2 ranks over gloo" in say("en", rungs["ddp"].because)
+    accumulation, ddp = rungs["accumulation"], rungs["ddp"]
+    assert accumulation.value is not None
+    assert accumulation.value <= 1e-6
+    assert ddp.value is not None
+    assert ddp.expected is not None
+    assert ddp.value < ddp.expected
+
+
+def test_a_rank_that_hangs_is_ended_in_time_and_named(environment: Path) -> None:
+    found = lines(environment, "--only", "ddp", "--hang", "1", "--limit", "8")
+    assert (found["ddp"]["state"], found["ddp"]["code"]) == ("failed", "hung")
+    assert found["ddp"]["params"]["rank"] == 1
+    assert found["ddp"]["params"]["where"].endswith("in one_rank")
+    ranks = subprocess.run(("pgrep", "-f", str(environment)), capture_output=True, text=True, check=False).stdout.split()
+    assert ranks == []
+
+
+def test_the_sample_trains_with_two_processes_to_a_low_loss(environment: Path) -> None:
+    sample = resources.path_of("training", "ddp_amp.py")
+    start = (environment / "bin/python", "-I", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", sample)
+    done = subprocess.run(start, capture_output=True, text=True, check=True, timeout=200, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    losses = [float(line.split()[-1]) for line in done.stdout.splitlines() if line.startswith("step")]
+    assert losses[0] > 0.3
+    assert losses[-1] < 0.06
+
+
+def test_the_samples_are_written_for_todays_pytorch() -> None:
+    for name in ("ddp_amp.py", "verify_torch.py"):
+        text = resources.read_text("training", name)
+        assert "torch.cuda.amp" not in text
+        assert "torch.autocast(" in text
+
+
+def test_this_machine_is_looked_at_without_a_fault_by_the_whole_ladder() -> None:
+    host = LocalHost()
+    rungs = verify.prove(host, detect(host), Profile(), Target())
+    assert all(rung.state != "failed" for rung in rungs)

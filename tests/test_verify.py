@@ -1,0 +1,293 @@
+"""The ladder on machines that are made up of a few files and answers; the real training is in test_training.py."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from fnmatch import fnmatch
+
+import msgspec
+import pytest
+
+from steps import verify
+from steps.host.base import Result
+from steps.model.machine import Accelerator, Driver, Library, Machine, Os, Package
+from steps.model.plan import Installer, Target
+from steps.model.profile import DriverAnswers, EnvironmentAnswers, NcclAnswers, Profile, ToolkitAnswers
+from steps.model.verdict import Rung
+from steps.text import Language, lookup, say
+
+CARD = Accelerator(vendor="nvidia", address="0000:01:00.0", name="NVIDIA GeForce RTX 4090", architecture="ada")
+GPUS = Machine(
+    os=Os(kernel="6.8.0-51-generic"),
+    accelerators=(CARD, msgspec.structs.replace(CARD, address="0000:41:00.0")),
+    driver=Driver(
+        state="working",
+        kernel_version="580.95.05",
+        library_version="580.95.05",
+        packages=(Package(name="nvidia-open", version="580.95.05-1"),),
+    ),
+    cudnn=(Library(version="9.8.0.87-1", source="apt"),),
+    nccl=(Library(version="2.26.2-1+cuda12.8", source="apt"),),
+)
+STACK = Profile(
+    driver=DriverAnswers(branch="580", flavor="open"),
+    toolkit=ToolkitAnswers(cuda="12.8", cudnn="9.8", nccl="2.26"),
+    nccl=NcclAnswers(debug="WARN"),
+)
+ENVIRONMENT = Profile(environment=EnvironmentAnswers(path="/srv/dl", python="3.11"), frameworks={"torch": "2.13.0", "variant": "cpu"})
+HERE = Target(installer=Installer(pythons={"3.11": "/usr/bin/python3.11"}))
+NVCC = "Cuda compilation tools, release 12.8, V12.8.93\n"
+Line = Mapping[str, object]
+GOOD: tuple[Line, ...] = (
+    {"rung": "import", "state": "passed", "detail": "2.13.0+cpu"},
+    {"rung": "gpu", "state": "skipped", "code": "cpu-build", "params": {"version": "2.13.0+cpu"}},
+    {"rung": "amp", "state": "passed", "value": 0.06, "unit": "loss"},
+    {"rung": "accumulation", "state": "passed"},
+    {"rung": "ddp", "state": "passed", "detail": "2 ranks"},
+)
+
+
+class FakeHost:
+    """A machine of a few files and answers; a program that is not told of is not installed."""
+
+    name = "fake"
+
+    def __init__(self, files: dict[str, str] | None = None, answers: dict[str, Result] | None = None, *, rehearsal: bool = False) -> None:
+        self.files = files or {}
+        self.answers = answers or {}
+        self.rehearsal = rehearsal
+        self.root = "/"
+        self.asked: list[tuple[str, ...]] = []
+
+    def read(self, path: str) -> str | None:
+        return self.files.get(path)
+
+    def read_bytes(self, path: str) -> bytes | None:
+        return self.files[path].encode() if path in self.files else None
+
+    def exists(self, path: str) -> bool | None:
+        return any(name == path or name.startswith(f"{path}/") for name in self.files)
+
+    def listdir(self, path: str) -> tuple[str, ...] | None:
+        return None
+
+    def readlink(self, path: str) -> str | None:
+        return None
+
+    def glob(self, pattern: str) -> tuple[str, ...]:
+        return tuple(sorted(name for name in self.files if fnmatch(name, pattern) and name.count("/") == pattern.count("/")))
+
+    def run(self, argv: tuple[str, ...], *, timeout: float = 10.0) -> Result:
+        self.asked.append(argv)
+        for part, result in self.answers.items():
+            if any(part in word for word in argv):
+                return result
+        return Result(status=127)
+
+    def recorded(self) -> tuple[tuple[str, ...], ...]:
+        return ()
+
+    def command(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+        return argv
+
+    def free_bytes(self, path: str) -> int | None:
+        return None
+
+
+FILES = {
+    "/dev/nvidia0": "",
+    "/dev/nvidia1": "",
+    "/dev/nvidiactl": "",
+    "/lib/modules/6.8.0-51-generic/updates/dkms/nvidia.ko": "",
+    "/etc/nccl.conf": "NCCL_DEBUG=WARN\n",
+}
+ANSWERS = {"/usr/local/cuda-12.8/bin/nvcc": Result(stdout=NVCC, status=0)}
+
+
+def proven(host: FakeHost, machine: Machine = GPUS, answers: Profile = STACK, target: Target = HERE) -> dict[str, Rung]:
+    return {rung.id: rung for rung in verify.prove(host, machine, answers, target)}
+
+
+def environment(*lines: Line, version: str = "3.11.9") -> FakeHost:
+    said = "".join(json.dumps(line) + "\n" for line in lines)
+    return FakeHost(
+        answers={
+            "platform": Result(stdout=f"{version}\n", status=0),
+            "verify": Result(stdout=f"noise\n{said}", status=0),
+            "imported": Result(status=0),
+        }
+    )
+
+
+def test_a_stack_as_planned_passes_every_rung_of_the_system() -> None:
+    rungs = proven(FakeHost(FILES, ANSWERS))
+    assert {name: rung.state for name, rung in rungs.items()} == {
+        "device-nodes": "passed",
+        "module": "passed",
+        "driver": "passed",
+        "module-file": "passed",
+        "nvcc": "passed",
+        "cudnn": "passed",
+        "nccl": "passed",
+        "nccl-conf": "passed",
+        "environment": "skipped",
+    }
+    assert (rungs["nvcc"].detail, rungs["driver"].detail, rungs["cudnn"].detail, rungs["nccl"].detail) == (
+        "12.8",
+        "580.95.05",
+        "9.8.0.87",
+        "2.26.2",
+    )
+
+
+@pytest.mark.parametrize(
+    ("rung", "files", "machine", "sentence"),
+    [
+        ("device-nodes", {"/dev/nvidia1": None}, GPUS, "1 of 2 device nodes are there. The driver did not take every GPU."),
+        (
+            "module",
+            {},
+            msgspec.structs.replace(GPUS, driver=Driver(state="mismatch", kernel_version="570.1", library_version="580.95.05")),
+            "Module 570.1 is loaded, the libraries are 580.95.05. A reboot, or loading the module again, makes them equal.",
+        ),
+        (
+            "module",
+            {},
+            msgspec.structs.replace(GPUS, driver=Driver(state="not-loaded")),
+            "The driver is installed and not loaded. A reboot loads it.",
+        ),
+        ("driver", {}, msgspec.structs.replace(GPUS, driver=Driver(state="working")), "No package of driver 580 is installed."),
+        (
+            "module-file",
+            {"/lib/modules/6.8.0-51-generic/updates/dkms/nvidia.ko": None, "/lib/modules/6.8.0-51-generic/modules.dep": ""},
+            GPUS,
+            "There is no nvidia module for kernel 6.8.0-51-generic. The next boot has no driver.",
+        ),
+        ("cudnn", {}, msgspec.structs.replace(GPUS, cudnn=()), "Version 9.8 was asked for and is not installed."),
+        ("nccl", {}, msgspec.structs.replace(GPUS, nccl=(Library(version="2.27.7-1"),)), "Found 2.27.7-1, asked for 2.26."),
+        ("nccl-conf", {"/etc/nccl.conf": "NCCL_DEBUG=INFO\n"}, GPUS, "/etc/nccl.conf says something else than was asked for."),
+        ("nccl-conf", {"/etc/nccl.conf": None}, GPUS, "/etc/nccl.conf is not there."),
+    ],
+)
+def test_a_broken_rung_says_what_was_seen(rung: str, files: dict[str, str | None], machine: Machine, sentence: str) -> None:
+    host = FakeHost({name: text for name, text in {**FILES, **files}.items() if text is not None}, ANSWERS)
+    found = proven(host, machine)[rung]
+    assert (found.state, say("en", found.because)) == ("failed", sentence)
+
+
+def test_a_compiler_of_another_release_or_without_an_answer_fails() -> None:
+    other = FakeHost(FILES, {"nvcc": Result(stdout=NVCC.replace("12.8", "12.6"), status=0)})
+    assert say("en", proven(other)["nvcc"].because) == "Found 12.6, asked for 12.8."
+    assert proven(FakeHost(FILES))["nvcc"].state == "failed"
+
+
+def test_a_line_is_not_its_longer_neighbour() -> None:
+    machine = msgspec.structs.replace(GPUS, cudnn=(Library(version="9.80.1"),))
+    assert proven(FakeHost(FILES, ANSWERS), machine)["cudnn"].state == "failed"
+
+
+def test_a_mounted_target_has_no_running_driver_and_its_files_are_still_proven() -> None:
+    rungs = proven(FakeHost(FILES, ANSWERS), target=msgspec.structs.replace(HERE, root="/mnt"))
+    assert [name for name, rung in rungs.items() if rung.state == "skipped"] == ["device-nodes", "module", "environment"]
+    assert say("en", rungs["module"].because) == "The target is mounted, not running; its module is loaded at its own boot."
+    assert rungs["nvcc"].state == "passed"
+
+
+def test_without_a_gpu_and_without_a_plan_everything_is_skipped_and_nothing_passes() -> None:
+    rungs = proven(FakeHost(), Machine(), Profile())
+    assert {rung.state for rung in rungs.values()} == {"skipped"}
+    assert say("en", rungs["module"].because) == "There is no GPU in this target."
+
+
+def test_nothing_is_tried_on_a_recording() -> None:
+    host = FakeHost(FILES, ANSWERS, rehearsal=True)
+    assert {rung.state for rung in proven(host).values()} == {"skipped"}
+    assert host.asked == []
+
+
+def test_an_environment_passes_with_the_lines_of_its_own_python() -> None:
+    rungs = proven(environment(*GOOD), Machine(), ENVIRONMENT)
+    states = {name: rungs[name].state for name in ("environment", "torch", "gpu", "amp", "accumulation", "ddp")}
+    assert states == {
+        "environment": "passed",
+        "torch": "passed",
+        "gpu": "skipped",
+        "amp": "passed",
+        "accumulation": "passed",
+        "ddp": "passed",
+    }
+    assert (rungs["environment"].detail, rungs["torch"].detail) == ("Python 3.11.9", "2.13.0+cpu")
+    assert (rungs["amp"].value, rungs["amp"].unit) == (0.06, "loss")
+
+
+def test_the_programs_are_run_isolated_by_the_environments_own_python() -> None:
+    host = environment(*GOOD)
+    proven(host, Machine(), ENVIRONMENT)
+    assert [argv[:4] for argv in host.asked[-1:]] == [("/srv/dl/bin/python", "-I", "-B", "-c")]
+
+
+def test_an_environment_that_is_not_there_or_of_another_python_fails() -> None:
+    missing = proven(FakeHost(), Machine(), ENVIRONMENT)["environment"]
+    assert (missing.state, say("en", missing.because)) == ("failed", "There is no environment in /srv/dl.")
+    other = proven(environment(*GOOD, version="3.12.1"), Machine(), ENVIRONMENT)["environment"]
+    assert (other.state, say("en", other.because)) == ("failed", "Found 3.12.1, asked for 3.11.")
+
+
+def test_another_version_of_torch_than_planned_fails() -> None:
+    first: Line = {"rung": "import", "state": "passed", "detail": "2.12.0+cpu"}
+    rung = proven(environment(first, *GOOD[1:]), Machine(), ENVIRONMENT)["torch"]
+    assert (rung.state, say("en", rung.because)) == ("failed", "Found 2.12.0+cpu, asked for 2.13.0.")
+
+
+def test_a_program_that_dies_takes_only_the_rungs_it_did_not_reach() -> None:
+    host = environment(*GOOD[:2])
+    host.answers["verify"] = Result(stdout=host.answers["verify"].stdout, stderr="Illegal instruction\n", status=132)
+    rungs = proven(host, Machine(), ENVIRONMENT)
+    assert rungs["torch"].state == "passed"
+    assert (rungs["ddp"].state, say("en", rungs["ddp"].because)) == ("failed", "It ended with status 132: Illegal instruction")
+
+
+def test_a_gpu_that_torch_does_not_see_fails_where_there_is_one_and_is_skipped_where_there_is_none() -> None:
+    blind: tuple[Line, ...] = ({"rung": "gpu", "state": "failed", "text": "RuntimeError: Found no NVIDIA driver on your system."},)
+    with_cuda = msgspec.structs.replace(ENVIRONMENT, frameworks={"torch": "2.13.0", "variant": "cu130"})
+    lines = (GOOD[0], *blind, *GOOD[2:])
+    seen = proven(environment(*lines), GPUS, with_cuda)["gpu"]
+    assert (seen.state, say("en", seen.because)) == ("failed", "RuntimeError: Found no NVIDIA driver on your system.")
+    assert proven(environment(*lines), Machine(), with_cuda)["gpu"].state == "skipped"
+
+
+def test_a_build_for_the_processor_fails_where_a_gpu_build_was_planned() -> None:
+    with_cuda = msgspec.structs.replace(ENVIRONMENT, frameworks={"torch": "2.13.0", "variant": "cu130"})
+    assert proven(environment(*GOOD), GPUS, with_cuda)["gpu"].state == "failed"
+    assert proven(environment(*GOOD), GPUS, ENVIRONMENT)["gpu"].state == "skipped"
+
+
+def test_a_rank_that_hangs_is_named_with_the_place_it_stood_at() -> None:
+    hung: Line = {"rung": "ddp", "state": "failed", "code": "hung", "params": {"rank": 1, "seconds": 60, "where": "x.py:3 in f"}}
+    rung = proven(environment(*GOOD[:4], hung), Machine(), ENVIRONMENT)["ddp"]
+    assert say("en", rung.because) == "Rank 1 did not answer within 60 s and was ended. It stood at x.py:3 in f."
+
+
+def test_other_frameworks_are_imported_too() -> None:
+    host = environment(*GOOD)
+    host.answers = {
+        "importlib.metadata": Result(
+            stdout=json.dumps({"rung": "jax", "state": "passed", "detail": "0.12.0", "devices": 0}) + "\n", status=0
+        ),
+        **host.answers,
+    }
+    profile = msgspec.structs.replace(ENVIRONMENT, frameworks={"jax": "0.12.0"})
+    assert proven(host, Machine(), profile)["jax"].state == "passed"
+    assert say("en", proven(host, GPUS, profile)["jax"].because) == "It imports and sees no GPU."
+
+
+@pytest.mark.parametrize("language", ["en", "zh_CN"])
+def test_every_reason_has_its_words(language: Language) -> None:
+    hosts = (FakeHost(FILES, ANSWERS), FakeHost(), environment(*GOOD))
+    for host in hosts:
+        for rung in (*proven(host).values(), *proven(host, Machine(), ENVIRONMENT).values()):
+            assert lookup(language, f"verify.rung.{rung.id}")
+            words = say(language, rung.because)
+            assert "verify." not in words
+            assert "{" not in words
