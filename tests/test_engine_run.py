@@ -190,7 +190,7 @@ def test_a_failed_action_is_tried_again_while_another_lane_works(tmp_path: Path)
 
 
 def test_the_session_that_started_it_may_be_hung_up() -> None:
-    start = "from steps.engine import client; from tests.engine_kit import *; print(client.start(plan_of(works('a.one', 10, 1.5)), sudo=None).id)"
+    start = "from tests.engine_kit import *; print(client.start(plan_of(works('a.one', 10, 1.5)), sudo=None).id)"
     pid, terminal = os.forkpty()
     if pid == 0:
         os.execv(
@@ -476,7 +476,7 @@ def test_without_root_and_without_sudo_nothing_is_started(state: Path) -> None:
         return "started"
 
     assert as_nobody(lambda: start(None)) == "needs-root 4"
-    assert as_nobody(lambda: start(lambda argv: 1)) == "sudo-refused 4"
+    assert as_nobody(lambda: start(lambda _: 1)) == "sudo-refused 4"
     assert client.runs() == ()
 
 

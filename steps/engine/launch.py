@@ -128,7 +128,7 @@ def _by_fork(argv: tuple[str, ...]) -> None:
         for descriptor in (0, 1, 2):
             os.dup2(nothing, descriptor)
         os.closerange(3, 4096)
-        os.execv(argv[0], argv)  # noqa: S606 - this is what starting without a shell looks like
+        os.execv(argv[0], argv)
     finally:
         os._exit(127)
 

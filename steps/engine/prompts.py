@@ -22,16 +22,21 @@ PATIENT_LOOK = 1.0
 """So often is a command looked at again that says nothing more."""
 MOST_REPLIES = 5
 """The same question more often than this is not answered by our replies: the person sees it."""
+TAIL, DIALOG_TAIL = 2048, 8192
+"""So many of the last bytes are looked at: a dialog paints its whole screen."""
 EXCERPT_LINES = 12
 Kind = Literal["line", "secret", "keys", "choice"]
 
 _CONTROL = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]|[\x00-\x07\x0b\x0c\x0e-\x1f\x7f]")
+_MOVE = re.compile(rb"\x1b\[[0-9;]*[ABEFHdf]")
+"""The cursor goes to another line: what follows is other text."""
 _QUESTION = re.compile(r"[:?>\])]\s*\Z")
 
 
 def readable(tail: bytes) -> str:
     """Return the program's last lines as a person would read them: control sequences gone, redrawn lines in their last state."""
-    text = re.sub(rb"[^\n]\x08", b"", _CONTROL.sub(b"", tail)).decode("utf-8", errors="replace").replace("\r\n", "\n")
+    placed = _CONTROL.sub(b"", _MOVE.sub(b"\n", tail))
+    text = re.sub(rb"[^\n]\x08", b"", re.sub(rb"\r+\n", b"\n", placed)).decode("utf-8", errors="replace")
     return "\n".join(line.rpartition("\r")[2] for line in text.split("\n"))
 
 
@@ -135,8 +140,8 @@ class PromptWatch:
         # Nothing new: a build may be silent for minutes, and asking the kernel costs a walk through its processes.
         self._next_look = now + (PATIENT_LOOK if size == self._looked_at else 0.0)
         self._looked_at = size
-        text = readable(self._session.tail())
         dialog = self._session.in_dialog
+        text = readable(self._session.tail(DIALOG_TAIL if dialog else TAIL))
         row = recognise(text, dialog=dialog)
         waits = self._session.waits()
         if waits is False or (waits is None and not self._surely(text, row)):

@@ -30,7 +30,6 @@ from steps.engine.waiting import descendants_of, processes_of, waits_for_input
 ROWS, COLUMNS = 24, 80
 """A size that dialogs fit in and that never changes: whiptail does not redraw when it does."""
 _BLOCK = 65536
-_TAIL = 2048
 _TIOCGPTN = 0x80045430
 _ALTERNATE = (b"\x1b[?1049", b"\x1b[?1047", b"\x1b[?47")
 
@@ -135,10 +134,9 @@ class Session:
         """Return the size of the spool."""
         return os.fstat(self._spool).st_size
 
-    def tail(self) -> bytes:
-        """Return the last 2 KB of the spool."""
-        size = self.spooled()
-        return os.pread(self._spool, _TAIL, max(0, size - _TAIL))
+    def tail(self, count: int) -> bytes:
+        """Return the last `count` bytes of the spool."""
+        return os.pread(self._spool, count, max(0, self.spooled() - count))
 
     def silence(self) -> float:
         """Return for how many seconds nothing came."""

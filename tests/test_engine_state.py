@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from steps.engine.folder import Owner, invoking_owner, open_new, person, state_folder, write_whole
+from steps.engine.journal import Journal, fold, read
+from steps.engine.lanes import needs_of
+from steps.engine.lock import Holder, holder, is_held, take_target, target_lock, try_take
+from steps.errors import Busy
+from steps.model.action import Reboot, Run
+from steps.model.base import Phrase
+from steps.model.run import ActionState, Entry, Prompt
+
+OWNER = Owner(uid=os.getuid(), gid=os.getgid(), name="ana", home="/home/ana")
+
+
+def entry(seq: int, kind: str, action: str | None = None, status: str | None = None, /, **data: object) -> Entry:
+    return msgspec.convert({"seq": seq, "at": float(seq), "kind": kind, "action": action, "status": status, "data": data}, Entry)
+
+
+# --- the journal --------------------------------------------------------------------------------
+
+
+def test_the_journal_gives_back_what_was_written_from_any_offset(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j")
+    first = journal.append("run-started", user="ana")
+    first_entries, offset = read(tmp_path / "j")
+    second = journal.append("action-finished", "a", "failed", status="7", exit=7, error="engine.failed.exit")
+    journal.close()
+    assert first_entries == (first,)
+    assert read(tmp_path / "j", offset)[0] == (second,)
+    assert read(tmp_path / "j")[0] == (first, second)
+
+
+@given(cut=some.integers(min_value=0, max_value=400))
+def test_a_journal_cut_anywhere_keeps_all_its_whole_lines(cut: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("j") / "j"
+    journal = Journal(path)
+    entries = [journal.append("action-started", f"a{number}") for number in range(4)]
+    journal.close()
+    data = path.read_bytes()
+    path.write_bytes(data[:cut])
+    whole = data[:cut].count(b"\n")
+    assert read(path)[0] == tuple(entries[:whole])
+    again = Journal(path)
+    assert again.append("run-finished").seq == whole + 1
+    again.close()
+    assert [found.seq for found in read(path)[0]] == list(range(1, whole + 2))
+
+
+def test_the_fold_is_the_same_at_once_and_piece_by_piece() -> None:
+    entries = [
+        entry(1, "run-started", user="ana"),
+        entry(2, "action-started", "a"),
+        entry(3, "prompt", "a", id="unknown", kind="line", excerpt="Name?", secret=False),
+        entry(4, "answered", to=3, by="person"),
+        entry(5, "action-finished", "a", "failed", exit=7, error="engine.failed.exit", status=7),
+        entry(6, "run-finished", None, "failed", exit=1),
+    ]
+    asking = fold(entries[:3])
+    assert (asking.status, asking.prompt) == ("asks", Prompt(seq=3, action="a", id="unknown", kind="line", excerpt="Name?"))
+    assert asking.actions["a"].status == "asks"
+    assert fold(entries[:4]).actions["a"].status == "running"
+    whole = fold(entries)
+    error = Phrase(key="engine.failed.exit", params={"exit": 7, "status": 7})
+    assert whole.actions["a"] == ActionState(id="a", status="failed", started=2.0, ended=5.0, exit=7, error=error)
+    assert (whole.status, whole.exit, whole.started, whole.ended, whole.owner, whole.last_seq) == ("failed", 1, 1.0, 6.0, "ana", 6)
+    for middle in range(len(entries)):
+        assert fold(entries[middle:], fold(entries[:middle])) == whole
+
+
+def test_a_new_runner_finds_what_was_at_work_waiting_again() -> None:
+    asked = entry(3, "prompt", "a", id="x", kind="line")
+    state = fold([entry(1, "run-started"), entry(2, "action-started", "a"), asked, entry(4, "run-started")])
+    assert (state.status, state.prompt, state.actions["a"].status) == ("running", None, "waiting")
+
+
+# --- locks --------------------------------------------------------------------------------------
+
+
+def test_asking_about_a_lock_does_not_take_it(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    assert not is_held(path)
+    held = try_take(path)
+    assert held is not None
+    assert is_held(path)
+    assert try_take(path) is None
+    os.close(held)
+    assert not is_held(path)
+    assert is_held(path) is False
+    again = try_take(path)
+    assert again is not None
+    os.close(again)
+
+
+def test_a_target_has_one_lock_that_names_its_holder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BRINGUP_STATE", str(tmp_path))
+    here, there = (target_lock(root, root=True, owner=OWNER) for root in ("/", "/mnt/image_a"))
+    assert here != there
+    assert target_lock("/mnt/image/a", root=True, owner=OWNER) != there
+    held = take_target(here, Holder(run="1130-a", user="ana", started=0.0))
+    with pytest.raises(Busy) as caught:
+        take_target(here, Holder(run="1130-b", user="wei", started=0.0))
+    assert (caught.value.params["run"], caught.value.params["user"]) == ("1130-a", "ana")
+    other = take_target(there, Holder(run="1130-b", user="wei", started=0.0))
+    os.close(held)
+    assert holder(here) is None
+    os.close(other)
+
+
+# --- places and files ---------------------------------------------------------------------------
+
+
+def test_runs_lie_where_the_contract_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BRINGUP_STATE", raising=False)
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    assert str(state_folder(root=True, owner=OWNER)) == "/var/lib/bringup"
+    assert str(state_folder(root=False, owner=OWNER)) == "/home/ana/.local/state/bringup"
+    monkeypatch.setenv("XDG_STATE_HOME", "/home/ana/state")
+    assert str(state_folder(root=False, owner=OWNER)) == "/home/ana/state/bringup"
+
+
+def test_behind_sudo_the_owner_is_who_typed_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUDO_UID", "65534")
+    assert invoking_owner().uid == (65534 if os.geteuid() == 0 else os.geteuid())
+    monkeypatch.setenv("SUDO_UID", "root; rm")
+    assert invoking_owner().uid == os.geteuid()
+    assert person(4000000000 % 2**31).home == "/"
+
+
+def test_files_are_written_whole_with_their_mode_and_through_no_link(tmp_path: Path) -> None:
+    write_whole(tmp_path / "a", b"x" * 100_000, 0o640)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o640
+    assert (tmp_path / "a").stat().st_size == 100_000
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    with pytest.raises(OSError, match="symbolic links"):
+        open_new(tmp_path / "b")
+    write_whole(tmp_path / "b", b"y")
+    assert (tmp_path / "a").stat().st_size == 100_000
+
+
+# --- order --------------------------------------------------------------------------------------
+
+
+def test_proof_and_reboot_come_after_all_before_them_and_nothing_passes_a_reboot() -> None:
+    def run(id: str, lane: str, *needs: str) -> Run:
+        return msgspec.convert({"type": "Run", "id": id, "title": "t", "lane": lane, "needs": needs, "argv": ["true"]}, Run)
+
+    actions = (
+        run("p1", "packages"),
+        run("y1", "python"),
+        Reboot(id="r", title="t", reason="x"),
+        run("p2", "packages"),
+        run("y2", "python", "p2"),
+        run("v", "proof"),
+    )
+    assert dict(needs_of(actions)) == {
+        "p1": (),
+        "y1": (),
+        "r": ("p1", "y1"),
+        "p2": ("p1", "r"),
+        "y2": ("p2", "y1", "r"),
+        "v": ("p1", "y1", "r", "p2", "y2"),
+    }
