@@ -81,6 +81,7 @@ def _library(case: Case, name: str, version: str) -> dict[str, str | None]:
         return {row.package: pattern, row.dev_package: pattern}
     if not nccl_rows(case) or case.cuda_major is None:
         return {}
+    # No star at the end: apt then takes the whole pattern for a literal prefix.
     pattern = f"{line(version)}.*+cuda{case.cuda_major}.?"
     return {"libnccl2": pattern, "libnccl-dev": pattern}
 

@@ -1,0 +1,186 @@
+"""The recommendation: for every captured machine, for wishes, and the repair of every finding."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from steps.compat.solve import judge, recommend
+from steps.compat.wishes import parse
+from steps.detect.machine import detect
+from steps.errors import InputError
+from steps.host.opening import open_host
+from steps.model.machine import Machine, Os, judged
+from steps.model.profile import Profile, answered
+from tests.test_compat_cases import CARDS, machine
+
+FOLDER = Path(__file__).parent / "machines"
+CAPTURES = sorted(path.stem for path in FOLDER.glob("*.json"))
+
+ADVISED: dict[str, tuple[str | None, str | None, str | None, str, str]] = {
+    # name: branch (or None), flavor, source, torch, variant
+    "2080ti-dkms-missing": ("470", "proprietary", "distro", "2.6.0", "cu118"),
+    "a5000-nouveau-bound": ("580", "open", "distro", "2.14.1", "cu130"),
+    "article-rtx3090-5900x-u2004": ("535", "proprietary", "distro", "2.14.1", "cu126"),
+    "azure-vgpu-a10-slice": (None, None, None, "2.14.1", "cu130"),
+    "dgx-a100": ("580", "open", "distro", "2.14.1", "cu130"),
+    "dgx-spark-gb10": (None, None, "keep", "2.14.1", "cu130"),
+    "gcp-t4x2": ("620", "open", "nvidia-repo", "2.14.1", "cu130"),
+    "gh200-qct": ("580", "open", "distro", "2.14.1", "cu130"),
+    "k80x2-board-legacy470": (None, None, "keep", "2.7.1", "cu118"),
+    "laptop-katana-4070-secureboot": ("580", "open", "distro", "2.14.1", "cu130"),
+    "nogpu-dell-r6515": (None, None, None, "2.14.1", "cpu"),
+    "p40-3090-mixed": (None, None, "keep", "2.14.1", "cu126"),
+    "rtx3060-prebuilt-open580": (None, None, "keep", "2.14.1", "cu130"),
+    "rtx4090x4-epyc": ("580", "open", "distro", "2.14.1", "cu130"),
+    "rtx5090-3090ti-mixed": (None, None, "keep", "2.14.1", "cu130"),
+    "rtx5090-proprietary-refused": ("580", "open", "distro", "2.14.1", "cu130"),
+    "vm-p100-passthrough": ("580", "proprietary", "distro", "2.14.1", "cu126"),
+    "wsl2-rtx3060": (None, None, None, "2.14.1", "cu126"),
+    "xe9680-h100x8": ("580", "open", "distro", "2.14.1", "cu130"),
+    "xe9680-mi300x": (None, None, None, "2.9.1", "rocm6.3"),
+}
+
+
+@cache
+def captured(name: str) -> Machine:
+    """Return the machine of a capture."""
+    return detect(open_host(str(FOLDER / f"{name}.json"), None))
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_what_is_recommended_can_be_had(name: str) -> None:
+    answer = recommend(captured(name))
+
+    assert answer.choices is not None
+    assert [finding for finding in answer.findings if finding.severity == "error"] == []
+    assert (answer.choices.toolkit.cuda, answer.choices.toolkit.cudnn, answer.choices.toolkit.nccl) == ("none", "none", "none")
+
+
+@pytest.mark.parametrize("name", sorted(ADVISED))
+def test_the_recommendation_of_a_captured_machine(name: str) -> None:
+    choices = recommend(captured(name)).choices
+
+    assert choices is not None
+    driver, frameworks = choices.driver, choices.frameworks
+    assert (driver.branch, driver.flavor, driver.source, frameworks["torch"], frameworks["variant"]) == ADVISED[name]
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_every_repair_removes_its_finding_and_raises_no_error(name: str) -> None:
+    here = captured(name)
+    base = recommend(here).choices
+    assert base is not None
+    wrong = (
+        {"driver.branch": "570", "driver.flavor": "proprietary", "driver.source": "nvidia-repo"},
+        {"frameworks.variant": "cu118"},
+        {"toolkit.cuda": "11.8"},
+    )
+    for patch in wrong:
+        answers = answered(base, patch)
+        for finding in judge(here, answers):
+            if finding.severity == "error" and finding.fix:
+                after = judge(here, answered(answers, finding.fix))
+                assert finding.code not in {one.code for one in after if one.severity == "error"}
+
+
+def test_cards_of_no_common_driver_leave_the_older_ones_out() -> None:
+    choices = recommend(machine("5090", "p40")).choices
+
+    assert choices is not None
+    assert (choices.driver.ignore, choices.driver.flavor) == (("0000:02:00.0",), "open")
+
+
+def test_a_machine_without_cards_computes_on_the_processor() -> None:
+    choices = recommend(Machine(os=Os(id="ubuntu", version="24.04", arch="x86_64", container="none"))).choices
+
+    assert choices is not None
+    assert choices.frameworks["variant"] == "cpu"
+    assert choices.driver.branch is None
+
+
+@pytest.mark.parametrize("card", sorted(CARDS))
+@pytest.mark.parametrize(
+    "system", ["ubuntu 18.04", "ubuntu 22.04", "ubuntu 24.04", "ubuntu 26.04", "debian 12", "debian 13", "rocky 9", "fedora 44"]
+)
+def test_the_recommendation_holds_for_every_card_and_system(card: str, system: str) -> None:
+    arch = "aarch64" if card in ("gh200", "gb10") else "x86_64"
+    here = machine(card, system=system, arch=arch)
+    answer = recommend(here)
+
+    if answer.choices is None:
+        assert answer.conflict == ()
+    else:
+        assert [finding.code for finding in answer.findings if finding.severity == "error"] == []
+        assert judged(here)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "expected"),
+    [
+        (("torch==2.7.*",), {"frameworks.torch": "2.7.1", "frameworks.variant": "cu126", "frameworks.torchvision": "0.22.1"}),
+        (("cuda==12.8",), {"toolkit.cuda": "12.8", "toolkit.cudnn": "none"}),
+        (("driver==570",), {"driver.branch": "570", "driver.flavor": "proprietary", "driver.source": "distro"}),
+        (("python==3.11",), {"environment.python": "3.11"}),
+        (("tensorflow",), {"frameworks.tensorflow": "2.21.0"}),
+        (("jax",), {"frameworks.jax": "0.12.0.1", "environment.python": "3.12"}),
+        (("torch", "jax"), {"frameworks.torch": "2.14.1", "frameworks.jax": "0.12.0.1"}),
+        (("cuda==12.8", "cudnn", "nccl"), {"toolkit.cuda": "12.8", "toolkit.cudnn": "9.28", "toolkit.nccl": "2.32"}),
+        (("variant==cu126",), {"frameworks.variant": "cu126"}),
+    ],
+)
+def test_wishes_are_met(wishes: tuple[str, ...], expected: dict[str, str]) -> None:
+    choices = recommend(machine("4090"), wishes).choices
+
+    assert choices is not None
+    tables = {"driver": choices.driver, "toolkit": choices.toolkit, "environment": choices.environment}
+    for key, value in expected.items():
+        table, _, name = key.partition(".")
+        have = choices.frameworks[name] if table == "frameworks" else getattr(tables[table], name)
+        assert have == value
+
+
+def test_an_impossible_wish_names_the_smallest_conflict_and_the_nearest() -> None:
+    answer = recommend(machine("4090"), ("torch==2.14.*", "driver==535", "variant==cu130", "python==3.12"))
+
+    assert answer.choices is None
+    wishes = [word for word in answer.conflict if isinstance(word, str)]
+    assert wishes == ["driver==535", "variant==cu130"]
+    assert any(not isinstance(word, str) for word in answer.conflict)
+    assert answer.nearest is not None
+    assert not [finding for finding in judge(machine("4090"), answer.nearest) if finding.severity == "error"]
+
+
+def test_frameworks_that_clash_are_a_conflict() -> None:
+    answer = recommend(machine("4090"), ("torch==2.15.0", "tensorflow"))
+
+    assert answer.choices is None
+    assert answer.conflict[:2] == ("torch==2.15.0", "tensorflow")
+
+
+def test_a_withdrawn_framework_is_a_conflict_of_its_own() -> None:
+    answer = recommend(machine("4090"), ("tensorflow-gpu==2.12.0",))
+
+    assert answer.choices is None
+    assert answer.conflict[0] == "tensorflow-gpu==2.12.0"
+
+
+@pytest.mark.parametrize("text", ["driver==999", "cuda==14", "python==3.99", "torch==99", "==", "torch>=2", "no-such-thing", "", "torch=="])
+def test_a_wish_that_cannot_be_read_or_is_not_known_is_a_usage_error(text: str) -> None:
+    with pytest.raises(InputError):
+        parse(text)
+
+
+def test_nothing_installed_is_judged_without_a_profile() -> None:
+    codes = {finding.code for finding in judge(captured("rtx5090-proprietary-refused"), Profile())}
+
+    assert "gpu-needs-open-module" in codes
+
+
+def test_the_same_machine_is_not_solved_twice() -> None:
+    here = machine("4090")
+
+    assert recommend(here) is recommend(here)
+    assert recommend(machine("k80")).choices != recommend(here).choices

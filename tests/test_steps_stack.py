@@ -1,0 +1,268 @@
+"""The three steps as a person meets them: rows that fit the screen, words in both languages, and the actions they lead to."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import cast
+
+import pytest
+
+from steps import driver, frameworks, text, toolkit
+from steps.compat.solve import recommend
+from steps.detect.machine import detect
+from steps.host.opening import open_host
+from steps.model.action import AnyAction, ModuleBuilt, Packages, PackagesAre, Reboot, Run, Write
+from steps.model.choice import Choice
+from steps.model.machine import Machine
+from steps.model.plan import Installer, Target
+from steps.model.profile import Profile, answered
+from steps.model.step import Step
+from tests.test_compat_cases import machine, profile
+from tui.cells import width as cell_len
+
+FOLDER = Path(__file__).parent / "machines"
+CAPTURES = sorted(path.stem for path in FOLDER.glob("*.json"))
+LANGUAGES: tuple[text.Language, ...] = ("en", "zh_CN")
+TARGET = Target(kernel="6.8.0-50-generic", installer=Installer(uv="/usr/bin/uv", pythons={"3.12": "/usr/bin/python3.12"}))
+
+
+@cache
+def captured(name: str) -> Machine:
+    """Return the machine of a capture."""
+    return detect(open_host(str(FOLDER / f"{name}.json"), None))
+
+
+def steps() -> tuple[Step, ...]:
+    """Return the three steps."""
+    return cast("tuple[Step, ...]", tuple[ModuleType, ...]((driver, toolkit, frameworks)))
+
+
+def shown(here: Machine) -> list[tuple[Step, tuple[Choice, ...]]]:
+    """Return the choices of every step that applies, for the recommended answers."""
+    answers = recommend(here).choices or Profile()
+    return [(step, step.choices(here, answers)) for step in steps() if step.applies(here)]
+
+
+def rows(groups: tuple[Choice, ...]) -> int:
+    """Return how many rows the groups take: a heading has a blank line before it."""
+    return sum(len(group.options) + (2 if group.title else 0) for group in groups)
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_every_row_fits_the_screen_in_both_languages(name: str) -> None:
+    for _, groups in shown(captured(name)):
+        assert rows(groups) <= 18
+        for option in (option for group in groups for option in group.options):
+            for language in LANGUAGES:
+                assert cell_len(text.say(language, option.label)) <= 17
+                assert 0 < cell_len(text.say(language, option.tag)) <= 11
+                assert all(cell_len(text.say(language, sentence)) <= 100 for sentence in option.sentences)
+                assert not any("." in text.say(language, word) and " " not in text.say(language, word) for word in (option.tag,))
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_every_finding_has_its_words_in_both_languages(name: str) -> None:
+    here = captured(name)
+    findings = [finding for _, groups in shown(here) for group in groups for option in group.options for finding in option.findings]
+    findings += [finding for step in steps() for finding in step.check(here, Profile())]
+    for finding in findings:
+        for language in LANGUAGES:
+            tag, sentence = text.say_finding(language, finding, "tag"), text.say_finding(language, finding, "sentence")
+            assert tag != finding.code
+            assert cell_len(tag) <= 11
+            assert "{" not in sentence
+            assert text.say_finding(language, finding, "remedy")
+            assert all("because." not in text.say(language, link) and "{" not in text.say(language, link) for link in finding.because)
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_what_is_marked_impossible_cannot_be_taken_and_says_why(name: str) -> None:
+    for _, groups in shown(captured(name)):
+        for option in (option for group in groups for option in group.options):
+            if option.mark == "bad":
+                assert option.findings[0].severity == "error"
+            else:
+                assert not any(finding.severity == "error" for finding in option.findings)
+
+
+def test_the_recommended_driver_is_first_and_the_impossible_ones_are_last() -> None:
+    here = machine("5090")
+    groups = driver.choices(here, recommend(here).choices or Profile())
+    values, marks = [option.value for option in groups[0].options], [option.mark for option in groups[0].options]
+
+    assert values[0] == "580-open"
+    assert groups[0].taken == ("580-open",)
+    assert "580-proprietary" in values
+    assert marks[:-1] == sorted(marks[:-1], key=["good", "catch", "bad"].index)
+
+
+def test_taking_an_option_makes_the_answers_say_so() -> None:
+    here = machine("4090")
+    answers = recommend(here).choices or Profile()
+    for option in driver.choices(here, answers)[0].options:
+        taken = answered(answers, option.patch)
+        assert driver.choices(here, taken)[0].taken == (option.value,)
+
+
+def test_a_clash_offers_the_other_framework_instead() -> None:
+    here = machine("4090")
+    answers = recommend(here).choices or Profile()
+    row = next(option for option in frameworks.choices(here, answers)[0].options if option.value == "tensorflow")
+    fix = row.findings[0].fix
+
+    assert row.mark == "bad"
+    assert fix is not None
+    swapped = answered(answers, fix)
+    assert "torch" not in swapped.frameworks
+    assert swapped.frameworks["tensorflow"] == "2.21.0"
+
+
+def test_a_library_follows_the_toolkit_that_is_taken() -> None:
+    here = machine("4090")
+    answers = answered(recommend(here).choices or Profile(), {"toolkit.cuda": "12.8", "toolkit.cudnn": "9.10", "toolkit.nccl": "2.26"})
+    row = next(option for option in toolkit.choices(here, answers)[0].options if option.value == "13.0")
+
+    assert row.patch == {"toolkit.cuda": "13.0", "toolkit.cudnn": "9.28", "toolkit.nccl": "2.32"}
+
+
+# --- actions --------------------------------------------------------------------------------------
+
+
+def planned(here: Machine, answers: Profile, target: Target = TARGET) -> dict[str, AnyAction]:
+    """Return the actions of the three steps by id."""
+    actions = [action for step in steps() for action in step.actions(here, answers, target)]
+    assert len({action.id for action in actions}) == len(actions)
+    return {action.id: action for action in actions}
+
+
+def packages(action: AnyAction) -> tuple[str, ...]:
+    """Return what an action installs."""
+    assert isinstance(action, Packages)
+    return action.install
+
+
+LAB = {
+    "driver_branch": "570",
+    "driver_flavor": "open",
+    "driver_source": "nvidia-repo",
+    "toolkit_cuda": "12.8",
+    "toolkit_cudnn": "9.8",
+    "toolkit_nccl": "2.26",
+}
+
+
+def test_a_debian_with_nvidias_repository() -> None:
+    here = machine("t4", system="debian 12", kernel="6.1.0-40-amd64")
+    actions = planned(here, profile(**LAB), Target(root="/srv/root", kernel="6.1.0-40-amd64"))
+
+    assert packages(actions["driver.headers"]) == ("linux-headers-6.1.0-40-amd64",)
+    assert packages(actions["driver.install"]) == ("nvidia-open=570.*",)
+    assert ModuleBuilt(module="nvidia", kernel="6.1.0-40-amd64") in actions["driver.install"].done_when
+    assert packages(actions["toolkit.cuda"]) == ("cuda-toolkit-12-8",)
+    assert packages(actions["toolkit.cudnn"]) == ("libcudnn9-cuda-12", "libcudnn9-dev-cuda-12")
+    assert packages(actions["toolkit.nccl"]) == ("libnccl2", "libnccl-dev")
+    pins, branch = actions["toolkit.pins"], actions["repository.branch"]
+    assert isinstance(pins, Write)
+    assert isinstance(branch, Write)
+    assert "Package: libnccl2 libnccl-dev\nPin: version 2.26.*+cuda12.?\n" in (pins.text or "")
+    assert "Pin: version 570.*" in (branch.text or "")
+    assert "driver.reboot" not in actions
+    order = list(actions)
+    assert (
+        order.index("driver.headers")
+        < order.index("repository.source")
+        < order.index("driver.install")
+        < order.index("toolkit.pins")
+        < order.index("toolkit.nccl")
+    )
+
+
+def test_nccl_is_done_only_in_the_build_for_this_cuda() -> None:
+    here = machine("t4", system="debian 12")
+    done = planned(here, profile(**LAB))["toolkit.nccl"].done_when
+
+    assert done == (PackagesAre(manager="apt", packages={"libnccl2": "2.26.*+cuda12.?", "libnccl-dev": "2.26.*+cuda12.?"}),)
+
+
+def test_the_archive_of_ubuntu() -> None:
+    here = machine("4090")
+    actions = planned(here, profile(driver_branch="580", driver_flavor="open", driver_source="distro"))
+
+    assert packages(actions["driver.install"]) == ("nvidia-driver-580-open",)
+    assert not any(name.startswith("repository.") for name in actions)
+
+
+def test_secure_boot_takes_the_signed_modules_of_the_kernels_line() -> None:
+    here = machine("4090", secure_boot=True, kernel="6.11.0-26-generic")
+    actions = planned(here, profile(driver_branch="580", driver_flavor="open", driver_source="distro"))
+
+    assert packages(actions["driver.install"]) == ("linux-modules-nvidia-580-open-generic-hwe-24.04", "nvidia-driver-580-open")
+    assert "driver.headers" not in actions
+    assert "driver.key" not in actions
+    assert isinstance(actions["driver.reboot"], Reboot)
+
+
+def test_modules_built_under_secure_boot_need_a_key() -> None:
+    here = machine("t4", system="debian 12", secure_boot=True)
+    key = planned(here, profile(driver_branch="580", driver_flavor="open", driver_source="nvidia-repo"))["driver.key"]
+
+    assert isinstance(key, Run)
+    assert key.interactive
+    assert key.argv == ("mokutil", "--import", "/var/lib/dkms/mok.pub")
+
+
+def test_a_toolkit_beside_the_archives_driver_keeps_the_repository_away_from_it() -> None:
+    here = machine("4090")
+    actions = planned(here, profile(driver_branch="580", driver_flavor="open", driver_source="distro", toolkit_cuda="12.8"))
+    guard = actions["toolkit.keep-driver"]
+
+    assert isinstance(guard, Write)
+    assert "Pin-Priority: -10" in (guard.text or "")
+    assert "repository.source" in actions
+
+
+def test_debian_gets_its_non_free_components() -> None:
+    here = machine("t4", system="debian 12")
+    actions = planned(here, profile(driver_branch="535", driver_flavor="proprietary", driver_source="distro"))
+
+    assert packages(actions["driver.install"]) == ("nvidia-kernel-dkms", "nvidia-driver", "firmware-nvidia-gsp")
+    assert "repository.components" in actions
+
+
+@pytest.mark.parametrize("name", ["wsl2-rtx3060", "nogpu-dell-r6515", "dgx-spark-gb10", "azure-vgpu-a10-slice", "xe9680-mi300x"])
+def test_where_no_driver_belongs_none_is_installed(name: str) -> None:
+    here = captured(name)
+
+    assert not any(action.startswith("driver.") for action in planned(here, recommend(here).choices or Profile()))
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected", "index"),
+    [
+        ({"torch": "2.14.1", "variant": "cu130"}, ("torch==2.14.1",), None),
+        ({"torch": "2.14.1", "variant": "cu126"}, ("torch==2.14.1+cu126",), "https://download.pytorch.org/whl/cu126"),
+        ({"torch": "2.1.2", "variant": "cu121"}, ("torch==2.1.2", "numpy<2"), None),
+        ({"torch": "2.13.0", "variant": "cpu"}, ("torch==2.13.0+cpu",), "https://download.pytorch.org/whl/cpu"),
+        ({"tensorflow": "2.21.0"}, ("tensorflow[and-cuda]==2.21.0",), None),
+        ({"jax": "0.12.0.1", "variant": "cu130"}, ("jax[cuda13]==0.12.0.1",), None),
+    ],
+)
+def test_requirements_are_exact_and_come_from_the_right_index(
+    answers: dict[str, str], expected: tuple[str, ...], index: str | None
+) -> None:
+    install = planned(machine("4090"), profile(**answers, environment_python="3.12"))["environment.install"]
+
+    assert isinstance(install, Run)
+    assert install.argv[-len(expected) :] == expected
+    assert (index in install.argv) if index else not any("download.pytorch.org" in part for part in install.argv)
+
+
+def test_a_cpu_build_comes_from_the_persons_own_folder_where_there_is_one() -> None:
+    target = Target(installer=Installer(uv="/usr/bin/uv", pythons={"3.11": "/usr/bin/python3.11"}, find_links=("/srv/wheels",)))
+    install = planned(machine(), profile(torch="2.13.0", variant="cpu", environment_python="3.11"), target)["environment.install"]
+
+    assert isinstance(install, Run)
+    assert "/srv/wheels" in install.argv
+    assert not any("download.pytorch.org" in part for part in install.argv)
