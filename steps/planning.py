@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from steps import resources
-from steps.model.action import AnyAction, Manual, Run
+from steps.model.action import AnyAction, Manual, Reboot, Run
 from steps.model.base import phrase
 from steps.model.finding import Finding
 from steps.model.machine import Machine
@@ -26,10 +28,18 @@ def make_plan(machine: Machine, answers: Profile, target: Target, made: float) -
 
     `made` is the time of making, in seconds since the epoch.
     """
-    actions = tuple(action for step in steps_of(SETUP, machine) for action in step.actions(machine, answers, target))
+    actions = _reboot_last(tuple(action for step in steps_of(SETUP, machine) for action in step.actions(machine, answers, target)))
     if any(not isinstance(action, Manual) for action in actions):
         actions += (_proof(actions, target),)
     return Plan(made=made, target=target, profile=answers, actions=actions)
+
+
+def _reboot_last(actions: tuple[AnyAction, ...]) -> tuple[AnyAction, ...]:
+    """Return the actions with reboots behind everything else: nothing that could go on is made to wait for one."""
+    reboots = [action for action in actions if isinstance(action, Reboot)]
+    others = tuple(action for action in actions if not isinstance(action, Reboot))
+    needs = tuple(action.id for action in others)
+    return (*others, *(msgspec.structs.replace(reboot, needs=needs) for reboot in reboots[:1]))
 
 
 def _proof(actions: tuple[AnyAction, ...], target: Target) -> Run:
