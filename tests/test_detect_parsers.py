@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from steps.catalog import devices
-from steps.detect import cpu, links, packages, pci, smi
+from steps.detect import cpu, links, nvml, packages, pci, smi
 from steps.detect.probes import Probes
 from steps.host.base import Result
 from steps.host.captured import Capture, CapturedHost, Recorded
-from steps.host.local import NO_ANSWER
+from steps.host.local import NO_ANSWER, NVML, LocalHost
 
 CASES = Path(__file__).parent / "cases"
 MIB = 1 << 20
@@ -236,3 +237,55 @@ def test_names_are_found_only_where_all_their_devices_agree() -> None:
     assert row is not None
     assert (row.architecture, row.compute_capability) == ("ampere", "8.6")
     assert devices.gpu_by_name("NVIDIA GeForce RTX 9999") is None
+
+
+# -- NVML -------------------------------------------------------------------------------------------------------------
+
+H200 = (
+    '{"error": null, "driver": "570.124.06", "library": "12.570.124.06", "cuda": 12080, "gpus": [{"error": null, '
+    '"address": "00000000:1B:00.0", "name": "NVIDIA H200", "memory_bytes": 150754820096, "bar1_bytes": null, "compute_capability": "9.0", '
+    '"link": {"generation": 5, "max_generation": 5, "width": 16, "max_width": 16}, "ecc": true, "mig": false}, {"error": 15}]}'
+)
+
+
+def test_nvml_s_answer_has_all_that_nvidia_smi_tells() -> None:
+    found = nvml.from_nvml(Result(stdout=H200.replace(', {"error": 15}', ""), status=0))
+    (card,) = found.gpus
+    assert (found.driver_version, found.cuda_version, found.trouble) == ("570.124.06", "12.8", None)
+    assert (card.address, card.name, card.memory_bytes, card.compute_capability) == ("0000:1b:00.0", "NVIDIA H200", 150754820096, "9.0")
+    assert (card.link.generation, card.link.max_width, card.ecc, card.mig) == (5, 16, True, False)
+
+
+def test_a_lost_card_makes_the_driver_failing_and_keeps_the_others() -> None:
+    found = nvml.from_nvml(Result(stdout=H200, status=0))
+    assert (found.trouble, len(found.gpus)) == ("failing", 1)
+
+
+@pytest.mark.parametrize(
+    ("stdout", "trouble", "installed"),
+    [
+        ('{"error": 18, "said": "RM has detected an NVML/RM version mismatch."}', "mismatch", True),
+        ('{"error": 9, "said": "Driver Not Loaded"}', "no-driver", True),
+        ('{"error": 999, "said": "Unknown Error"}', "failing", True),
+        ('{"error": null, "driver": "570.1", "gpus": []}', "no-devices", True),
+        ('{"error": 12, "said": "NVML Shared Library Not Found"}', None, None),
+        ("", None, None),
+        ('{"error": {}}', None, None),
+    ],
+)
+def test_nvml_s_errors_are_the_same_troubles(stdout: str, trouble: str | None, installed: bool | None) -> None:
+    found = nvml.from_nvml(Result(stdout=stdout, status=0))
+    assert (found.trouble, found.installed) == (trouble, installed)
+
+
+def test_nvml_that_hangs_spares_the_machine_a_second_question() -> None:
+    asked_of = capture(
+        commands={"bringup nvml": Recorded(stderr=NO_ANSWER), "nvidia-smi -q": Recorded(stdout="No devices were found", status=6)}
+    )
+    found = nvml.driver_says(probes(asked_of))
+    assert (found.hangs, found.trouble) == (True, None)
+
+
+def test_our_question_to_nvml_answers_one_document_with_or_without_a_library() -> None:
+    found = json.loads(LocalHost().run(NVML, timeout=60).stdout)
+    assert "error" in found

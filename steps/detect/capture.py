@@ -13,5 +13,9 @@ from steps.host.recording import RecordingHost
 def record(host: Host, about: Mapping[str, Any] | None = None) -> bytes:
     """Return a capture of `host` that gives the same facts when it is read back; `about` is free text for people."""
     recording = RecordingHost(host)
-    detect(recording)
+    machine = detect(recording)
+    if not host.rehearsal and any(card.vendor == "nvidia" for card in machine.accelerators):
+        # People and the doctor read these; detection itself has asked NVML.
+        for argv in (("nvidia-smi",), ("nvidia-smi", "-q")):
+            recording.run(argv, timeout=15)
     return recording.capture(about or {})

@@ -13,6 +13,7 @@ from steps.detect import (
     links,
     memory,
     networks,
+    nvml,
     packages,
     pci,
     smi,
@@ -41,7 +42,7 @@ def _detect(host: Probes) -> Machine:
     wsl = os.wsl is True
     bus = pci.devices(host)
     nvidia = wsl or any(device.vendor == "10de" for device in bus) or bool(installed.matching(r"nvidia-.*"))
-    said = smi.smi(host) if nvidia or host.host.rehearsal else smi.Smi()
+    said = nvml.driver_says(host) if nvidia or host.host.rehearsal else smi.Smi()
     found = cards.accelerators(host, bus, said, wsl=wsl)
     driven = driver.driver(host, found, said, installed, wsl=wsl)
     main_memory = memory.memory(host)

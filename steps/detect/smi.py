@@ -51,7 +51,7 @@ def smi(host: Probes) -> Smi:
     """Return what the machine's nvidia-smi says in all forms that can be had."""
     found = Smi()
     for argv in _spellings(host):
-        found = _merged(found, parse(argv, host.run(argv, timeout=20)))
+        found = merged(found, parse(argv, host.run(argv, timeout=15)))
     return found
 
 
@@ -262,7 +262,7 @@ def _gpu_of_record(record: Mapping[str, str]) -> SmiGpu:
 # -- several answers --------------------------------------------------------------------------------------------------
 
 
-def _merged(first: Smi, then: Smi) -> Smi:
+def merged(first: Smi, then: Smi) -> Smi:
     """Return both answers as one; what the first already told stays."""
     gpus = first.gpus or then.gpus
     if first.gpus and len(first.gpus) == len(then.gpus):

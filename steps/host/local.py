@@ -7,6 +7,7 @@ import os
 import selectors
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 
@@ -17,6 +18,8 @@ MOST_OUTPUT = 16 << 20
 """A probe that prints more is stopped: its output is no fact but a flood."""
 
 
+NVML = ("bringup", "nvml")
+"""The name under which our own question to NVML is asked and recorded; it is a program of this package."""
 NO_ANSWER = "bringup: the probe did not end in time"
 """Stands at the end of what a probe printed that was stopped, so that a recording tells it from one that was never run."""
 
@@ -32,7 +35,7 @@ class LocalHost(FileTree):
 
     def run(self, argv: tuple[str, ...], *, timeout: float = 10.0) -> Result:
         """Return what the probe prints."""
-        return run_bounded(argv, timeout)
+        return run_bounded((sys.executable, "-I", "-m", "steps.host.nvml") if argv == NVML else argv, timeout)
 
     def recorded(self) -> tuple[tuple[str, ...], ...]:
         """Return nothing: any command can be run."""

@@ -14,7 +14,7 @@ _OF_THE_HARDWARE = ("/sys/", "/proc/", "/dev/")
 _OF_THE_RUNNING_KERNEL = re.compile(r"^/(sys/module|proc/driver|proc/modules|dev)(/|$)")
 _KERNEL = ("/proc/sys/kernel/osrelease",)
 _HARDWARE_PROBES = frozenset(("lspci", "lscpu", "lsblk", "dmidecode", "mokutil", "ip", "ibstat", "systemd-detect-virt"))
-_DRIVER_PROBES = frozenset(("nvidia-smi", "rocm-smi", "rocminfo", "hl-smi", "dmesg"))
+_DRIVER_PROBES = frozenset(("bringup", "nvidia-smi", "rocm-smi", "rocminfo", "hl-smi", "dmesg"))
 """They would answer for the driver of the machine we run on, not for the mounted system's."""
 
 

@@ -1,0 +1,74 @@
+"""What NVIDIA's driver says of itself: by NVML where it answers, else by nvidia-smi."""
+
+from __future__ import annotations
+
+import msgspec
+
+from steps.detect.probes import Probes
+from steps.detect.smi import Smi, SmiGpu, Trouble, address, merged, smi
+from steps.host.base import Result
+from steps.host.local import NO_ANSWER, NVML
+from steps.model.machine import PcieLink
+
+_NVML_TROUBLES: dict[int, Trouble] = {9: "no-driver", 15: "failing", 18: "mismatch", 999: "failing"}
+_NO_LIBRARY = 12
+
+
+def driver_says(host: Probes) -> Smi:
+    """Return one answer out of all; nvidia-smi is spared where NVML told everything, or hangs on the same card."""
+    found = from_nvml(host.run(NVML, timeout=15))
+    if found.hangs or (found.gpus and found.trouble is None):
+        return found
+    return merged(smi(host), found)
+
+
+class _NvmlCard(msgspec.Struct, frozen=True):
+    """One GPU as our program prints it."""
+
+    error: int | None = None
+    address: str | None = None
+    name: str | None = None
+    memory_bytes: int | None = None
+    bar1_bytes: int | None = None
+    compute_capability: str | None = None
+    link: PcieLink = PcieLink()
+    ecc: bool | None = None
+    mig: bool | None = None
+
+
+class _Nvml(msgspec.Struct, frozen=True):
+    """The answer of our program."""
+
+    error: int | None = None
+    said: str | None = None
+    driver: str | None = None
+    library: str | None = None
+    cuda: int | None = None
+    gpus: tuple[_NvmlCard, ...] = ()
+
+
+def from_nvml(result: Result) -> Smi:
+    """Return what NVML says; nothing when it was not asked or its library is not there."""
+    if NO_ANSWER in result.stderr:
+        return Smi(installed=True, hangs=True)
+    try:
+        told = msgspec.json.decode(result.stdout, type=_Nvml)
+    except (msgspec.DecodeError, UnicodeError):
+        return Smi()
+    if told.error is not None:
+        return (
+            Smi() if told.error == _NO_LIBRARY else Smi(installed=True, trouble=_NVML_TROUBLES.get(told.error, "failing"), said=told.said)
+        )
+    lost = [card for card in told.gpus if card.error is not None]
+    return Smi(
+        installed=True,
+        trouble="failing" if lost else None if told.gpus else "no-devices",
+        driver_version=told.driver,
+        cuda_version=f"{told.cuda // 1000}.{told.cuda % 1000 // 10}" if told.cuda else None,
+        gpus=tuple(_nvml_card(card) for card in told.gpus if card.error is None),
+    )
+
+
+def _nvml_card(card: _NvmlCard) -> SmiGpu:
+    fields = {field: getattr(card, field) for field in SmiGpu.__struct_fields__}
+    return SmiGpu(**{**fields, "address": address(card.address or "")})

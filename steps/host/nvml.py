@@ -1,0 +1,70 @@
+"""A small program: asks NVML about the driver and its GPUs, and prints one JSON document.
+
+A process of its own, for a wedged card holds whoever asks: the one who waits for this can stop waiting.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pynvml
+
+
+def answers(ask: Callable[[], Any]) -> Any:
+    """Return what NVML answers, or `None` for any of its errors: one question that fails says nothing about the others."""
+    try:
+        found = ask()
+    except pynvml.NVMLError:
+        return None
+    return found.decode("utf-8", errors="replace") if isinstance(found, bytes) else found
+
+
+def card(index: int) -> dict[str, Any]:
+    """Return what is known of one GPU; `error` is NVML's code for a card that cannot be asked at all."""
+    try:
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+    except pynvml.NVMLError as error:
+        return {"error": error.value}
+    memory = answers(lambda: pynvml.nvmlDeviceGetMemoryInfo(handle).total)
+    place = answers(lambda: pynvml.nvmlDeviceGetPciInfo(handle).busId)
+    ecc, mig = answers(lambda: pynvml.nvmlDeviceGetEccMode(handle)), answers(lambda: pynvml.nvmlDeviceGetMigMode(handle))
+    capability = answers(lambda: pynvml.nvmlDeviceGetCudaComputeCapability(handle))
+    link = {
+        "generation": answers(lambda: pynvml.nvmlDeviceGetCurrPcieLinkGeneration(handle)),
+        "max_generation": answers(lambda: pynvml.nvmlDeviceGetMaxPcieLinkGeneration(handle)),
+        "width": answers(lambda: pynvml.nvmlDeviceGetCurrPcieLinkWidth(handle)),
+        "max_width": answers(lambda: pynvml.nvmlDeviceGetMaxPcieLinkWidth(handle)),
+    }
+    return {
+        "error": None,
+        "address": place.decode("ascii", errors="replace") if isinstance(place, bytes) else place,
+        "name": answers(lambda: pynvml.nvmlDeviceGetName(handle)),
+        "memory_bytes": memory,
+        "bar1_bytes": answers(lambda: pynvml.nvmlDeviceGetBAR1MemoryInfo(handle).bar1Total),
+        "compute_capability": f"{capability[0]}.{capability[1]}" if capability else None,
+        "link": {name: value or None for name, value in link.items()},
+        "ecc": bool(ecc[0]) if ecc else None,
+        "mig": bool(mig[0]) if mig else None,
+    }
+
+
+def document() -> dict[str, Any]:
+    """Return the whole answer; `error` is NVML's code when it does not even start."""
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        return {"error": error.value, "said": str(error)}
+    return {
+        "error": None,
+        "driver": answers(pynvml.nvmlSystemGetDriverVersion),
+        "library": answers(pynvml.nvmlSystemGetNVMLVersion),
+        "cuda": answers(pynvml.nvmlSystemGetCudaDriverVersion_v2),
+        "gpus": [card(index) for index in range(answers(pynvml.nvmlDeviceGetCount) or 0)],
+    }
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(document()) + "\n")
