@@ -210,7 +210,12 @@ def _check_space(simulation: Simulation, host: Host) -> None:
     for path, needed in (("/usr", simulation.disk_bytes), ("/var/cache", simulation.download_bytes), ("/", simulation.disk_bytes)):
         free = host.free_bytes(path)
         if needed is not None and free is not None and needed + _SPARE > free:
-            raise PreflightError("space-too-small", path=path, needed=needed + _SPARE, free=free)
+            raise PreflightError("space-too-small", path=path, needed=_gigabytes(needed + _SPARE), free=_gigabytes(free))
+
+
+def _gigabytes(size: int) -> str:
+    """Return a size as disks are labelled."""
+    return f"{size / 1e9:.1f} GB"
 
 
 def refuse_busy(holder: Holder) -> BringupError:

@@ -2,7 +2,7 @@
 # enter.sh [OPTIONS] ROOT -- COMMAND... - run a command in a lab root, in namespaces of its own.
 #
 #   --write         write into ROOT itself instead of an overlay in memory
-#   --size SIZE     of the memory that the overlay may fill (default 1500M)
+#   --size SIZE     of the memory that the overlay may fill (default 16G)
 #   --serve DIR     serve these repositories under their real names
 #   --outside       run COMMAND on this machine's file system, with LAB_ROOT set
 #   --hold          print "ready LAB_ROOT", then wait until standard input ends; COMMAND is not given
@@ -14,7 +14,7 @@ set -euo pipefail
 
 # One function, so that bash has read everything before it runs anything.
 main() {
-    local self write= size=1500M serve= outside= hold= root lab=/tmp/bringup-lab
+    local self write= size=16G serve= outside= hold= root lab=/tmp/bringup-lab
     self=$(readlink -f "$0")
     if [ "${1:-}" != --inner ]; then
         exec unshare --mount --pid --ipc --uts --net --fork --kill-child=KILL --propagation private -- /bin/bash "$self" --inner "$@"

@@ -98,7 +98,7 @@ class LabMachine:
 
 
 @contextlib.contextmanager
-def machine(lab: Lab, *, size: str = "1500M", served: bool = True) -> Iterator[LabMachine]:
+def machine(lab: Lab, *, size: str = "16G", served: bool = True) -> Iterator[LabMachine]:
     """Start a machine on a copy of the root in memory; everything in it ends and is gone afterwards."""
     serve = ("--serve", str(lab.repositories)) if served else ()
     argv = ("bash", str(HERE / "enter.sh"), "--hold", "--size", size, *serve, str(lab.root))
