@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from steps.catalog import guide
 from steps.compat import firmware as rules
 from steps.detect.measures import short_name
@@ -41,7 +43,7 @@ def choices(machine: Machine, answers: Profile) -> tuple[Choice, ...]:
     """Return the checklist; taking an item says that it was set or seen by eye."""
     found = {one.code: one for one in rules.judge_firmware(machine)}
     confirmed = answers.firmware.acknowledged or ()
-    options = tuple(_option(machine, item, found, confirmed) for item in _ITEMS)
+    options = tuple(_option(machine, item, found, confirmed) for item in _PROBES)
     return (Choice(key="firmware.acknowledged", kind="facts", options=options, taken=confirmed),)
 
 
@@ -57,19 +59,6 @@ def actions(machine: Machine, answers: Profile, target: Target) -> tuple[AnyActi
 
 # --- rows ---------------------------------------------------------------------------------------
 
-_ITEMS: tuple[str, ...] = (
-    "resizable-bar",
-    "above-4g",
-    "pcie-generation",
-    "pcie-width",
-    "c-states",
-    "sr-iov",
-    "iommu",
-    "secure-boot",
-    "ecc",
-    "numa",
-    "governor",
-)
 _CODES: dict[str, str] = {
     "resizable-bar": "resizable-bar-off",
     "above-4g": "above-4g-off",
@@ -88,7 +77,7 @@ def _option(machine: Machine, item: str, found: dict[str, Finding], confirmed: t
     mark, tag = seen.mark, seen.tag
     if finding is not None:
         mark = "info" if finding.severity == "info" else "catch"
-        tag = phrase(f"firmware.finding.{finding.code}.tag")
+        tag = phrase(f"firmware.finding.{finding.code}.tag", **finding.params)
     if item in confirmed and mark in ("unknown", "catch"):
         mark, tag = "info", phrase("firmware.tag.noted")
     notes = [Note(label="measured", text=one) for one in seen.measured]
@@ -121,7 +110,7 @@ def _menu_notes(machine: Machine, item: str) -> list[Note]:
         notes.append(Note(label="after", text=phrase("firmware.note.after", key=board.setup_key)))
         notes.append(Note(label="source", text=where.source))
     else:
-        notes = [Note(label="bios", text=phrase("firmware.note.manual", entry=phrase_name(item)))]
+        notes = [Note(label="bios", text=phrase("firmware.note.manual", entry=_ENTRIES[item]))]
     command = _LINUX.get(item)
     if command:
         notes.insert(1, Note(label="linux", text=command, command=True))
@@ -149,38 +138,23 @@ _ENTRIES: dict[str, str] = {
 }
 
 
-def phrase_name(item: str) -> str:
-    """Return the words that BIOS menus use for an item."""
-    return _ENTRIES[item]
-
-
 def _seen(machine: Machine, item: str) -> Seen:
     """Return what was measured of one item; in a guest the host's firmware decides and nothing applies."""
     if rules.guest(machine) and item not in ("secure-boot", "numa", "governor"):
         return Seen(mark="info", tag=phrase("firmware.tag.host"), measured=(phrase("firmware.measured.guest"),))
-    match item:
-        case "resizable-bar":
-            return _switch(machine.firmware.resizable_bar, _bars(machine))
-        case "above-4g":
-            return _switch(machine.firmware.above_4g, ())
-        case "pcie-generation":
-            return _generation(machine)
-        case "pcie-width":
-            return _width(machine)
-        case "c-states":
-            return _sleep(machine)
-        case "sr-iov":
-            return _virtual_functions(machine)
-        case "iommu":
-            return _known(machine.firmware.iommu, "iommu")
-        case "secure-boot":
-            return _known(machine.firmware.secure_boot, "secure-boot")
-        case "ecc":
-            return _ecc(machine)
-        case "numa":
-            return _numa(machine)
-        case _:
-            return _governor(machine)
+    return _PROBES[item](machine)
+
+
+def _resizable_bar(machine: Machine) -> Seen:
+    """Return whether the whole memory of the cards can be seen at once, by those that offer it."""
+    if machine.firmware.resizable_bar is False and not rules.resizable(machine):
+        return Seen(mark="info", tag=phrase("firmware.tag.not-offered"), measured=_bars(machine))
+    return _switch(machine.firmware.resizable_bar, _bars(machine))
+
+
+def _above_4g(machine: Machine) -> Seen:
+    """Return whether card memory is mapped above 4 GB."""
+    return _switch(machine.firmware.above_4g, ())
 
 
 def _switch(on: bool | None, measured: tuple[Words, ...]) -> Seen:
@@ -248,6 +222,16 @@ def _virtual_functions(machine: Machine) -> Seen:
     return Seen(mark="info", tag=tag, measured=(measured,))
 
 
+def _iommu(machine: Machine) -> Seen:
+    """Return whether the IOMMU translates."""
+    return _known(machine.firmware.iommu, "iommu")
+
+
+def _secure_boot(machine: Machine) -> Seen:
+    """Return whether only signed modules are loaded."""
+    return _known(machine.firmware.secure_boot, "secure-boot")
+
+
 def _known(value: str | None, item: str) -> Seen:
     """Return a value that the kernel names."""
     if value is None:
@@ -285,3 +269,19 @@ def _governor(machine: Machine) -> Seen:
     if governor is None:
         return Seen(mark="info", tag=phrase("firmware.tag.host")) if rules.guest(machine) else by_eye()
     return Seen(mark="good" if governor == "performance" else "info", tag=governor[:11])
+
+
+_PROBES: dict[str, Callable[[Machine], Seen]] = {
+    "resizable-bar": _resizable_bar,
+    "above-4g": _above_4g,
+    "pcie-generation": _generation,
+    "pcie-width": _width,
+    "c-states": _sleep,
+    "sr-iov": _virtual_functions,
+    "iommu": _iommu,
+    "secure-boot": _secure_boot,
+    "ecc": _ecc,
+    "numa": _numa,
+    "governor": _governor,
+}
+"""The checklist in the order of the screen."""

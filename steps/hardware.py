@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
+from steps.catalog import guide
+from steps.compat import firmware
 from steps.compat import hardware as rules
 from steps.detect import measures, topology
 from steps.model.action import AnyAction
@@ -72,7 +76,7 @@ def _row(
     if mine:
         worst = next((one for one in mine if one.severity != "info"), mine[0])
         mark = "info" if worst.severity == "info" else "catch"
-        tag = phrase(f"hardware.finding.{worst.code}.tag")
+        tag = phrase(f"hardware.finding.{worst.code}.tag", **worst.params)
     sources = tuple(Note(label="source", text=one.source) for one in mine[:1] if one.source)
     said = tuple(sentence for sentence in sentences if sentence)
     return Option(
@@ -113,7 +117,10 @@ def _gpu(machine: Machine, found: dict[str, Finding]) -> Option:
         return _row("gpu", phrase("hardware.detail.none"), found, ("no-accelerator",), (phrase("hardware.explain.gpu-none"), *others))
     facts = tuple(_card(machine, position) for position in _distinct(machine))
     codes = ("gpu-architecture-old", "gpu-memory-small")
-    return _row("gpu", measures.cards(mine), found, codes, facts + topology.tree(machine), notes=notes)
+    row = _row("gpu", measures.cards(mine), found, codes, facts + topology.tree(machine), notes=notes)
+    if row.mark == "good" and any(card.memory_bytes is None or card.architecture is None for card in mine):
+        return msgspec.structs.replace(row, mark="unknown", tag=phrase("hardware.tag.unknown"))
+    return row
 
 
 def _distinct(machine: Machine) -> tuple[int, ...]:
@@ -130,7 +137,7 @@ def _card(machine: Machine, position: int) -> Words:
     parts = [measures.short_name(card)]
     parts += [card.architecture.capitalize()] if card.architecture else []
     parts += [f"compute capability {card.compute_capability}"] if card.compute_capability else []
-    parts += [measures.memory(card.memory_bytes)] if card.memory_bytes else []
+    parts += [measures.card_memory(card.memory_bytes)] if card.memory_bytes else []
     return ", ".join(parts)
 
 
@@ -139,15 +146,15 @@ def _pcie(machine: Machine, found: dict[str, Finding]) -> Option | None:
     mine = judged(machine)
     if not mine:
         return None
+    if all(guide.on_board(card.name) for card in mine):
+        return _row("pcie", "NVLink-C2C", {}, (), (phrase("hardware.explain.on-board"),))
     known = sorted({said for card in mine if (said := measures.link(card.pcie))})
     detail = known[0] if known else None
     sentences: tuple[Words, ...] = (*known, phrase("hardware.explain.idle")) if known else (phrase("hardware.explain.pcie-unknown"),)
     row = _row("pcie", detail, found, ("cpu-pcie-lanes-few",), sentences)
-    narrow = any(card.pcie and card.pcie.width and card.pcie.max_width and card.pcie.width < card.pcie.max_width for card in mine)
+    narrow = bool(firmware.reduced(machine))
     if narrow and row.mark == "good":
-        return Option(
-            value=row.value, label=row.label, mark="info", tag=phrase("hardware.tag.see-bios"), detail=row.detail, sentences=row.sentences
-        )
+        return msgspec.structs.replace(row, mark="info", tag=phrase("hardware.tag.see-bios"))
     return row
 
 
@@ -174,7 +181,7 @@ def _disks(machine: Machine, found: dict[str, Finding], row: str, code: str) -> 
 
 def _nvlink(machine: Machine, found: dict[str, Finding]) -> Option | None:
     """Return the row of NVLink where several cards could use it."""
-    if len(judged(machine)) < 2:
+    if sum(card.vendor == "nvidia" for card in judged(machine)) < 2:
         return None
     kinds = sorted({one.kind for one in machine.links if one.kind.startswith("NV")})
     detail: Words | None = ", ".join(kinds) or (phrase("hardware.detail.none") if "gpu-no-nvlink" in found else None)
@@ -191,7 +198,5 @@ def _network(machine: Machine) -> Option | None:
     sentences: tuple[Words, ...] = (phrase("hardware.explain.network"), *(f"{one.name}  {one.driver or ''}" for one in real[:4]))
     row = _row("network", detail, {}, (), sentences)
     if speeds and max(speeds) < 10_000:
-        return Option(
-            value=row.value, label=row.label, mark="info", tag=phrase("hardware.tag.one-box"), detail=row.detail, sentences=row.sentences
-        )
+        return msgspec.structs.replace(row, mark="info", tag=phrase("hardware.tag.one-box"))
     return row

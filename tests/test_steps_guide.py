@@ -148,6 +148,28 @@ def test_few_lanes_are_a_remark_for_one_card_and_a_warning_for_two() -> None:
     assert severity(varied(cpu_pcie_lanes=24, accelerators=AMPERE), "cpu-pcie-lanes-few") == "warning"
 
 
+def test_a_card_that_has_no_resizable_window_is_not_sent_to_the_bios_for_it() -> None:
+    old = varied(accelerators=(msgspec.structs.replace(CARD, architecture="turing"),), firmware_resizable_bar=False)
+    assert "resizable-bar-off" not in codes(old)
+    option = row(firmware.choices(old, Profile())[0].options, "resizable-bar")
+    assert (option.mark, say("en", option.tag)) == ("info", "not offered")
+
+
+def test_a_chip_beside_its_processor_has_no_slot_to_be_judged() -> None:
+    grace = msgspec.structs.replace(CARD, name="NVIDIA GH200 480GB", architecture="hopper", pcie=PcieLink(width=1, max_width=16))
+    assert "pcie-width-reduced" not in codes(varied(accelerators=(grace,)))
+
+
+def test_the_tag_of_a_row_is_filled() -> None:
+    option = row(firmware.choices(varied(cpu_governor="powersave"), Profile())[0].options, "governor")
+    assert say("en", option.tag) == "powersave"
+
+
+def test_a_card_whose_memory_is_not_known_is_not_called_enough() -> None:
+    hidden = varied(accelerators=(msgspec.structs.replace(CARD, memory_bytes=None),))
+    assert said(row(hardware.choices(hidden, Profile())[0].options, "gpu")) == ("RTX 4090", "unknown", "unknown")
+
+
 def test_half_the_lanes_are_a_remark_and_one_lane_is_a_warning() -> None:
     shares = msgspec.structs.replace(CARD, pcie=PcieLink(width=8, max_width=16))
     riser = msgspec.structs.replace(CARD, pcie=PcieLink(width=1, max_width=16))

@@ -54,6 +54,13 @@ class NoPeers(Record):
     source: str
 
 
+class OnBoard(Record):
+    """Names of chips that are joined to their processor by NVLink-C2C: their PCIe link carries no data."""
+
+    names: tuple[str, ...]
+    source: str
+
+
 class Virtual(Record):
     """Prefixes of interface names that reach no other machine."""
 
@@ -129,6 +136,12 @@ def without_peers(name: str | None, architecture: str | None) -> NoPeers | None:
     """Return the row that says a card has no P2P over PCIe; `None` when it may have it or is not known."""
     found = rows("guide.toml", "p2p", NoPeers)
     return next((row for row in found if name is not None and row.brand in name and architecture in row.architectures), None)
+
+
+def on_board(name: str | None) -> bool:
+    """Return whether a chip sits beside its processor, without a slot."""
+    found: tuple[OnBoard, ...] = rows("guide.toml", "on_board", OnBoard)
+    return any(part in (name or "") for row in found for part in row.names)
 
 
 def virtual(interface: str) -> Virtual | None:

@@ -11,7 +11,7 @@ from steps.catalog import guide
 from steps.detect.measures import short_name
 from steps.model.base import Param, Words, phrase
 from steps.model.finding import Finding, Severity
-from steps.model.machine import IdleState, Machine, judged
+from steps.model.machine import Accelerator, IdleState, Machine, judged
 
 Rule = Callable[[Machine], "Finding | None"]
 SLOW_GOVERNORS = ("powersave", "conservative", "ondemand", "schedutil")
@@ -29,14 +29,19 @@ def guest(machine: Machine) -> bool:
     return machine.os.virtualization not in (None, "none") or machine.os.wsl is True
 
 
+def resizable(machine: Machine) -> tuple[Accelerator, ...]:
+    """Return the judged cards that offer a resizable window: NVIDIA's do from Ampere on."""
+    return tuple(card for card in judged(machine) if guide.old_architecture(card.vendor, card.architecture) is None)
+
+
 def resizable_bar_off(machine: Machine) -> Finding | None:
-    """The processor reaches only a window of a card's memory."""
-    if machine.firmware.resizable_bar is not False or guest(machine):
+    """The processor reaches only a window of a card's memory, and the card could do better."""
+    found = resizable(machine)
+    if machine.firmware.resizable_bar is not False or guest(machine) or not found:
         return None
-    seen = [card for card in judged(machine) if card.bar1_bytes is not None]
+    seen = [card for card in found if card.bar1_bytes is not None]
     because = tuple(f"{card.address} {short_name(card)}: BAR1 = {(card.bar1_bytes or 0) >> 20} MB" for card in seen)
-    card = seen[0] if seen else None
-    window = f"{(card.bar1_bytes or 0) >> 20} MB" if card else "256 MB"
+    window = f"{min(card.bar1_bytes or 0 for card in seen) >> 20} MB" if seen else "256 MB"
     return setting("resizable-bar-off", "Resizable BAR", because, window=window)
 
 
@@ -47,17 +52,21 @@ def above_4g_off(machine: Machine) -> Finding | None:
     return setting("above-4g-off", "Above 4G Decoding", (phrase("firmware.because.bars-low"),))
 
 
+def reduced(machine: Machine) -> tuple[Accelerator, ...]:
+    """Return the judged cards with fewer lanes than they could use; a chip beside its processor's has no slot to speak of."""
+    slotted = (card for card in judged(machine) if not guide.on_board(card.name))
+    return tuple(card for card in slotted if card.pcie and (card.pcie.width or 99) < (card.pcie.max_width or 0))
+
+
 def pcie_width_reduced(machine: Machine) -> Finding | None:
     """A card has fewer lanes than it could use; half of them is a common way to share a processor's lanes."""
-    reduced = [
-        card for card in judged(machine) if card.pcie and card.pcie.width and card.pcie.max_width and card.pcie.width < card.pcie.max_width
-    ]
-    if not reduced or guest(machine):
+    narrow = reduced(machine)
+    if not narrow or guest(machine):
         return None
-    worst = min(reduced, key=lambda card: card.pcie.width or 0 if card.pcie else 0)
+    worst = min(narrow, key=lambda card: card.pcie.width or 0 if card.pcie else 0)
     width = (worst.pcie.width if worst.pcie else None) or 0
     wanted = (worst.pcie.max_width if worst.pcie else None) or 0
-    because = tuple(f"{card.address} {short_name(card)}: ×{card.pcie.width} / ×{card.pcie.max_width}" for card in reduced if card.pcie)
+    because = tuple(f"{card.address} {short_name(card)}: ×{card.pcie.width} / ×{card.pcie.max_width}" for card in narrow if card.pcie)
     severity: Severity = "info" if width * 2 >= wanted else "warning"
     number = machine.accelerators.index(worst)
     return setting("pcie-width-reduced", f"GPU {number} {short_name(worst)}", because, severity, number=number, width=width, wanted=wanted)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import combinations
 
 from steps.catalog import guide
-from steps.detect.measures import cache, cards, memory, short_name, storage
+from steps.detect.measures import cache, card_memory, cards, memory, short_name, storage
 from steps.model.base import Param, Words, phrase
 from steps.model.finding import Finding, Severity
 from steps.model.machine import Accelerator, Disk, Machine, judged
@@ -61,8 +61,8 @@ def gpu_memory_small(machine: Machine) -> Finding | None:
     if not small:
         return None
     least = min(small, key=lambda card: card.memory_bytes or 0)
-    size = memory(least.memory_bytes or 0)
-    because = tuple(_card_fact(machine, card, memory(card.memory_bytes or 0)) for card in small)
+    size = card_memory(least.memory_bytes or 0)
+    because = tuple(_card_fact(machine, card, card_memory(card.memory_bytes or 0)) for card in small)
     return short(
         "gpu-memory-small", short_name(least), wanted.source, because, gpu=short_name(least), size=size, minimum=memory(int(wanted.minimum))
     )

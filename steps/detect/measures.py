@@ -6,16 +6,21 @@ from steps.model.machine import Accelerator, PcieLink
 
 GIB = 1 << 30
 MIB = 1 << 20
+_SOLD = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 480, 512, 640, 768, 1024, 1152, 1536, 2048, 3072, 4096)
 _TRADE_NAMES = ("NVIDIA ", "AMD ", "Intel ", "Corporation ", "GeForce ", "Tesla ", "Quadro ", "Radeon ", "Instinct ")
 
 
 def memory(size: int) -> str:
     """Return a memory size as it is sold: 62.7 GiB that the kernel left of 64 GB is "64 GB"."""
     gib = size / GIB
-    step = 16 if gib > 120 else 8 if gib > 24 else 4 if gib > 12 else 1
-    nominal = -(-gib // step) * step
+    nominal = next((sold for sold in _SOLD if sold >= gib), gib)
     shown = nominal if gib >= nominal * 0.93 else gib
     return f"{shown:.0f} GB" if shown >= 1 else f"{size / MIB:.0f} MB"
+
+
+def card_memory(size: int) -> str:
+    """Return a card's memory: what it shows, rounded, for cards come in all sizes."""
+    return f"{size / GIB:.0f} GB" if size >= GIB else f"{size / MIB:.0f} MB"
 
 
 def storage(size: int) -> str:
@@ -36,7 +41,7 @@ def speed(mbps: int) -> str:
 
 def short_name(card: Accelerator) -> str:
     """Return a card's name without makers and trade names; its PCI id where no table names it."""
-    name = card.name or card.pci_id or "?"
+    name = (card.name or card.pci_id or "?").split(" / ")[0]
     for word in _TRADE_NAMES:
         name = name.replace(word, "")
     return name
