@@ -30,14 +30,11 @@ for wanted in sys.argv[1:]:
     if not all(file.locate().exists() for file in found.files or () if not file.name.endswith(".pyc")):
         sys.exit(1)
 """
-_FREEZE = """\
-import importlib.metadata as metadata, sys
-found = {d.metadata["Name"].lower().replace("_", "-"): d.version for d in metadata.distributions()}
-lines = [f"{name}=={found[name]}" for name in sorted(found) if name not in ("pip", "setuptools")]
-with open(sys.argv[1], "w", encoding="utf-8") as lock:
-    lock.write("".join(line + "\\n" for line in lines))
-print("\\n".join(lines))
-"""
+# One line, because plans show it.
+_FREEZE = (
+    "import sys, importlib.metadata as m; open(sys.argv[1], 'w').writelines(sorted("
+    "d.metadata['Name'].lower() + '==' + d.version + '\\n' for d in m.distributions() if d.metadata['Name'] not in ('pip', 'setuptools')))"
+)
 
 
 class Interpreter(Record):
