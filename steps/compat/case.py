@@ -126,6 +126,11 @@ class Case:
         )
 
     @cached_property
+    def kinds(self) -> tuple[Gpu, ...]:
+        """The first card of each kind: eight equal ones make one finding."""
+        return tuple({(gpu.name, gpu.capability): gpu for gpu in reversed(self.gpus)}.values())[::-1]
+
+    @cached_property
     def vendor(self) -> str | None:
         """The one vendor of the plan."""
         cards = judged(self.machine)

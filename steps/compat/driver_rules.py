@@ -31,16 +31,11 @@ def _pair(case: Case, gpu: Gpu) -> str:
     return f"{case.driver.title} × {gpu.card.chip or gpu.name}"
 
 
-def _each(case: Case, gpus: list[Gpu]) -> list[Gpu]:
-    """Return one card of each kind: eight equal ones make one finding."""
-    return list({(gpu.name, gpu.capability): gpu for gpu in reversed(gpus)}.values())[::-1]
-
-
 def unknown_hardware(case: Case) -> Found:
     """A card that is not in the tables: nothing is said about it."""
     return tuple(
         driver_finding(case, "unknown-hardware", "info", (gpu.fact,), None, subject=gpu.name, name=gpu.name, id=gpu.card.pci_id or "?")
-        for gpu in _each(case, [gpu for gpu in case.gpus if gpu.row is None])
+        for gpu in [gpu for gpu in case.kinds if gpu.row is None]
     )
 
 
@@ -79,7 +74,7 @@ def gpu_needs_open_module(case: Case) -> Found:
     if case.driver.flavor != "proprietary" or case.driver.origin == "host":
         return ()
     found: list[Finding] = []
-    for gpu in _each(case, list(case.gpus)):
+    for gpu in case.kinds:
         row = gpu.row
         if row is None:
             continue
@@ -105,7 +100,7 @@ def gpu_lacks_open_module(case: Case) -> Found:
             subject=_pair(case, gpu),
             name=gpu.name,
         )
-        for gpu in _each(case, list(case.gpus))
+        for gpu in case.kinds
         if gpu.row and gpu.row.open_modules == "unsupported"
     )
 
@@ -125,7 +120,7 @@ def gpu_unsupported_by_driver(case: Case) -> Found:
             name=gpu.name,
             last=gpu.row.last_branch,
         )
-        for gpu in _each(case, list(case.gpus))
+        for gpu in case.kinds
         if gpu.row and gpu.row.last_branch and number(case.driver.branch) > number(gpu.row.last_branch)
     )
 
@@ -145,7 +140,7 @@ def gpu_too_new_for_driver(case: Case) -> Found:
             name=gpu.name,
             first=gpu.row.first_branch,
         )
-        for gpu in _each(case, list(case.gpus))
+        for gpu in case.kinds
         if gpu.row and gpu.row.first_branch and number(case.driver.branch) < number(gpu.row.first_branch)
     )
 

@@ -82,7 +82,7 @@ def wheel_lacks_gpu_kernels(case: Case) -> Found:
     release, row = torch_release(case), torch_variant(case)
     if release is None or row is None or cuda_of(row.name) is None or not case.gpus:
         return ()
-    kinds = list({gpu.capability: gpu for gpu in case.gpus}.values())
+    kinds = case.kinds
     lacking = [gpu for gpu in kinds if has_kernels(row, case.machine.os.arch, gpu) is False]
     if not lacking:
         return ()

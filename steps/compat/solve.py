@@ -14,8 +14,8 @@ from steps.compat.framework_rules import wheel_findings
 from steps.compat.repairs import repaired
 from steps.compat.together_rules import frameworks_conflict
 from steps.compat.toolkit_rules import toolkit_findings
-from steps.compat.wheels import jax_extra, pythons_of
-from steps.compat.wishes import Wish, parse
+from steps.compat.wheels import cuda_of, jax_extra, pythons_of
+from steps.compat.wishes import Wish, neighbours, parse
 from steps.model.base import Record, Words
 from steps.model.finding import Finding, Patch
 from steps.model.machine import Machine
@@ -24,6 +24,8 @@ from steps.model.profile import EnvironmentAnswers, Profile, ToolkitAnswers, ans
 Found = tuple[Finding, ...]
 CONTEXT = 6
 """How many facts a conflict names besides the wishes."""
+REACH = 10
+"""How many neighbouring versions are tried for the nearest wish that can be met."""
 
 
 class Recommendation(Record):
@@ -134,7 +136,8 @@ def _with_frameworks(machine: Machine, base: Profile, wanted: dict[str, Wish]) -
     asked = wanted["variant"].version if "variant" in wanted else None
     case = Case(machine, base)
     if not torch:
-        variants: tuple[str | None, ...] = (asked,) if asked or case.gpus else ("cpu",)
+        # The second makes JAX take the CUDA that TensorFlow brings.
+        variants: tuple[str | None, ...] = (asked,) if asked else (None, "cu126") if case.gpus else ("cpu",)
         for variant in variants:
             yield from _with_python(machine, _others(case, base, variant, names, wanted), wanted)
         return
@@ -232,20 +235,25 @@ def _explain(machine: Machine, wishes: tuple[Wish, ...]) -> Recommendation:
         rest = tuple(one for one in core if one is not wish)
         if _solve(machine, rest) is None:
             core = list(rest)
-    nearest = None
-    for wish in reversed(core):
-        others = tuple(one for one in wishes if one is not wish)
-        nearest = (_solve(machine, (*others, wish.bare)) if wish.version else None) or _solve(machine, others)
-        if nearest:
-            break
+    nearest = next((near for wish in reversed(core) if (near := _nearest(machine, wishes, wish))), None)
     facts, found = _facts(machine, tuple(core))
     return Recommendation(choices=None, findings=found, conflict=(*(wish.text for wish in core), *facts), nearest=nearest)
+
+
+def _nearest(machine: Machine, wishes: tuple[Wish, ...], wish: Wish) -> Profile | None:
+    """Return the choices when one wish is moved to the nearest version that can be had, else to any, else given up."""
+    others = tuple(one for one in wishes if one is not wish)
+    for version in neighbours(wish)[:REACH]:
+        moved = Wish(text=f"{wish.name}=={version}", name=wish.name, version=version)
+        if found := _solve(machine, (*others, moved)):
+            return found
+    return (_solve(machine, (*others, wish.bare)) if wish.version else None) or _solve(machine, others)
 
 
 def _facts(machine: Machine, core: tuple[Wish, ...]) -> tuple[tuple[Words, ...], Found]:
     """Return the facts that forbid the wishes: those of the literal wish on this machine."""
     wanted = {wish.name: wish for wish in core}
-    patch: dict[str, str] = {}
+    patch: dict[str, str | None] = {}
     for name, wish in wanted.items():
         key = {
             "driver": "driver.branch",
@@ -256,9 +264,16 @@ def _facts(machine: Machine, core: tuple[Wish, ...]) -> tuple[tuple[Words, ...],
         }.get(name, f"frameworks.{name}")
         if wish.version:
             patch[key] = _exact(name, wish.version)
+        elif key.startswith("frameworks.") and name not in ("variant", "torchvision", "torchaudio"):
+            patch[key] = (
+                _newest(Case(machine, Profile()), Profile(), name, None) if name != "torch" else catalog.torch_releases()[0].version
+            )
     if "driver" in wanted and wanted["driver"].version:
-        modules = stack.branches().get(line(wanted["driver"].version, 1))
-        patch["driver.flavor"] = "open" if modules and modules.open_modules in ("default", "only") else "proprietary"
+        row = stack.branches().get(line(wanted["driver"].version, 1))
+        never = any(gpu.row and gpu.row.open_modules == "unsupported" for gpu in Case(machine, Profile()).gpus)
+        patch["driver.flavor"] = "proprietary" if never or row is None or row.open_modules == "none" else "open"
+    if "torch" in wanted:
+        patch |= _literal_torch(patch.get("frameworks.torch"), wanted)
     case = Case(machine, answered(_least(machine, wanted), patch))
     found = tuple(finding for finding in _all(case) if finding.severity == "error")
     facts = tuple(
@@ -272,6 +287,16 @@ def _facts(machine: Machine, core: tuple[Wish, ...]) -> tuple[tuple[Words, ...],
         for word in one.because
     }
     return tuple(words[fact] for fact in facts)[:CONTEXT], repaired(case, found)
+
+
+def _literal_torch(version: str | None, wanted: dict[str, Wish]) -> dict[str, str | None]:
+    """Return what stands beside a wished PyTorch: its build for the newest CUDA, and no packages of another release."""
+    release = catalog.torch_release(version) if version else None
+    patch: dict[str, str | None] = {f"frameworks.{name}": None for name in ("torchvision", "torchaudio") if name not in wanted}
+    if release and "variant" not in wanted:
+        builds = sorted((row.name for row in release.variant if cuda_of(row.name)), key=lambda name: number(cuda_of(name) or ""))
+        patch["frameworks.variant"] = builds[-1] if builds else release.default_variant
+    return patch
 
 
 def _least(machine: Machine, wanted: dict[str, Wish]) -> Profile:

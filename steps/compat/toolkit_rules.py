@@ -7,7 +7,7 @@ from itertools import chain
 
 from steps.catalog import stack
 from steps.catalog.versions import at_least, belongs, number
-from steps.compat.case import Case, Gpu
+from steps.compat.case import Case
 from steps.compat.findings import MINOR
 from steps.model.base import Param, Words, phrase
 from steps.model.finding import Finding, Severity
@@ -37,11 +37,6 @@ def _finding(
     )
 
 
-def _kinds(case: Case) -> list[Gpu]:
-    """Return one known card of each architecture."""
-    return list({gpu.row.compute_capability: gpu for gpu in case.gpus if gpu.row}.values())
-
-
 def unknown_cuda(case: Case) -> Found:
     """A toolkit, cuDNN or NCCL line that is not in the tables."""
     wanted = case.answers.toolkit
@@ -68,7 +63,7 @@ def gpu_unsupported_by_cuda(case: Case) -> Found:
             name=gpu.name,
             last=gpu.row.last_cuda,
         )
-        for gpu in _kinds(case)
+        for gpu in case.kinds
         if case.cuda and gpu.row and gpu.row.last_cuda and number(case.cuda) > number(gpu.row.last_cuda)
     )
 
@@ -86,7 +81,7 @@ def gpu_too_new_for_cuda(case: Case) -> Found:
             name=gpu.name,
             first=gpu.row.first_cuda,
         )
-        for gpu in _kinds(case)
+        for gpu in case.kinds
         if case.cuda and gpu.row and number(case.cuda) < number(gpu.row.first_cuda)
     )
 
@@ -250,7 +245,7 @@ def gpu_unsupported_by_cudnn(case: Case) -> Found:
     if row is None:
         return ()
     found: list[Finding] = []
-    for gpu in _kinds(case):
+    for gpu in case.kinds:
         have = number(gpu.capability or "")
         too_old = row.cc_min is not None and have < number(row.cc_min)
         too_new = row.cc_max is not None and have > number(row.cc_max)

@@ -6,7 +6,7 @@ import re
 
 from steps.catalog import frameworks as catalog
 from steps.catalog import stack
-from steps.catalog.versions import number
+from steps.catalog.versions import line, number
 from steps.errors import InputError
 from steps.model.base import Record
 
@@ -52,6 +52,13 @@ def _known(name: str, version: str) -> bool:
         return any(row.name == version for release in catalog.torch_releases() for row in release.variant)
     if name == "python":
         return any(version in release.pythons for release in catalog.torch_releases())
+    if name in catalog.discontinued():
+        return True
+    return bool(need) and any(number(one)[: len(need)] == need for one in _versions(name))
+
+
+def _versions(name: str) -> list[str]:
+    """Return every version of something that the tables hold."""
     have: dict[str, list[str]] = {
         "driver": [version for row in stack.branches().values() for version in (row.name, row.latest)],
         "cuda": [version for row in stack.cudas().values() for version in (row.version, row.latest)],
@@ -63,7 +70,17 @@ def _known(name: str, version: str) -> bool:
         "torchvision": [version for row in catalog.torch_releases() for version in row.torchvision],
         "torchaudio": [version for row in catalog.torch_releases() for version in row.torchaudio],
     }
-    if name in catalog.discontinued():
-        return True
-    known = have.get(name) or [row.version for row in catalog.others() if row.package == name]
-    return bool(need) and any(number(one)[: len(need)] == need for one in known)
+    return have.get(name) or [row.version for row in catalog.others() if row.package == name]
+
+
+def neighbours(wish: Wish) -> list[str]:
+    """Return the other versions of what is wished for, nearest first, the newer of two equally near ones before the older."""
+    if wish.version is None or wish.name in ("variant", *catalog.discontinued()):
+        return []
+    parts = {"driver": 1, "cuda": 2, "cudnn": 2, "nccl": 2, "python": 2}.get(wish.name, 9)
+    pythons = [python for release in catalog.torch_releases() for python in release.pythons] if wish.name == "python" else []
+    known = sorted({line(version, parts) for version in (pythons or _versions(wish.name))}, key=number)
+    need = number(wish.version)
+    here = max((at for at, version in enumerate(known) if number(version)[: len(need)] <= need), default=0)
+    others = [at for at, version in enumerate(known) if number(version)[: len(need)] != need[:parts]]
+    return [known[at] for at in sorted(others, key=lambda at: (abs(at - here), -at))]
