@@ -200,12 +200,6 @@ def proven(verdict: Iterable[Rung]) -> bool:
     return all(rung.state != "failed" for rung in verdict)
 
 
-def environment(plan: Plan) -> str | None:
-    """Return the folder of the Python environment that the plan makes, or `None` when it makes none."""
-    answers = plan.profile.environment
-    return answers.path
-
-
 # --- words ------------------------------------------------------------------------------------------
 
 
@@ -248,7 +242,8 @@ _FRAMEWORKS = {"torch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX"}
 
 def installing(plan: Plan, language: Language) -> str:
     """Return the title of a run: what it installs, or how many steps it has."""
-    what = contents(plan.profile, language) or say(language, phrase("run.steps", n=len(plan.actions)))
+    few = title(plan.actions[0], language) if len(plan.actions) == 1 else say(language, phrase("run.steps", n=len(plan.actions)))
+    what = contents(plan.profile, language) or few
     return say(language, phrase("run.rehearsing" if plan.target.rehearsal else "run.installing", what=what))
 
 

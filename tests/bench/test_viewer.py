@@ -65,15 +65,14 @@ def flooded(folder: Path, lines: int, seconds: float) -> dict[str, float]:
 
 def test_watching_a_flood_costs_little(tmp_path: Path) -> None:
     # Other work on the machine only ever adds time: the best of a few rounds is the fairer witness.
-    for turn in range(ROUNDS):
-        figures = flooded(tmp_path / str(turn), LINES, seconds=5)
+    rounds: list[bool] = []
+    while len(rounds) < ROUNDS and not any(rounds):
+        figures = flooded(tmp_path / str(len(rounds)), LINES, seconds=5)
         print("\nviewer: " + ", ".join(f"{name} {value:.1f}" for name, value in figures.items()))
+        assert figures["resident MB"] <= MOST_MB
         quick = figures["p99 ms"] <= max(MOST_P99 * 1000, MOST_TIMES * figures["p99 without flood ms"])
-        if quick and figures["settle ms"] <= MOST_SETTLE * 1000:
-            break
-    assert figures["resident MB"] <= MOST_MB
-    assert quick
-    assert figures["settle ms"] <= MOST_SETTLE * 1000
+        rounds.append(quick and figures["settle ms"] <= MOST_SETTLE * 1000)
+    assert any(rounds)
 
 
 @pytest.mark.long

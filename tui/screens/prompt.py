@@ -14,6 +14,8 @@ from tui.cells import Line, Span, cut, pad, wrap
 from tui.theme import MARKS
 from tui.widgets.answer_field import AnswerField
 
+_PROGRAMS = frozenset({"apt", "dpkg", "debconf", "ucf", "needrestart", "sudo", "ssh", "git", "pip", "conda"})
+"""What the first word of a row's name may be, to be named as who asks."""
 _EXCERPT = 6
 """Lines of the program's own text that are shown."""
 
@@ -27,7 +29,7 @@ class Answer(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known about a question: who asks, what it means, and its answers."""
+    """What is known about a question: who asks ("" when its name does not say), what it means, and its answers."""
 
     asker: str
     sentence: Words
@@ -42,7 +44,8 @@ def known(prompt: Prompt) -> Known | None:
     answers = tuple(
         Answer(answer.id, phrase(f"engine.prompt.{row.id}.answer.{answer.id}"), answer.id == row.default) for answer in row.answers
     )
-    return Known(row.id.partition("-")[0], phrase(f"engine.prompt.{row.id}.explain"), answers)
+    first = row.id.partition("-")[0]
+    return Known(first if first in _PROGRAMS else "", phrase(f"engine.prompt.{row.id}.explain"), answers)
 
 
 class Question:
@@ -87,7 +90,7 @@ class Question:
 
     def title(self, language: Language) -> str:
         """Return the screen's title while the question is open."""
-        if self.known and not self._ours:
+        if self.known and self.known.asker:
             return say(language, phrase("run.prompt.title.known", who=self.known.asker))
         return say(language, phrase("run.prompt.title.manual" if self._ours else f"run.prompt.title.{self.prompt.kind}"))
 
@@ -97,7 +100,10 @@ class Question:
             return say(language, phrase("run.prompt.ours"))
         if self.is_dialog:
             return say(language, phrase("run.prompt.dialog", n=number))
-        return say(language, phrase("run.prompt.from", who=self.known.asker) if self.known else phrase("run.prompt.in", n=number))
+        return say(
+            language,
+            phrase("run.prompt.from", who=self.known.asker) if self.known and self.known.asker else phrase("run.prompt.in", n=number),
+        )
 
     @property
     def _ours(self) -> bool:

@@ -37,7 +37,7 @@ class RunScreen(RunView):
                 return DIALOG
             if self.takes_letters:
                 return ANSWERING
-        return keys_of(seen, full=self._full)
+        return keys_of(seen, full=self._full, proof=self._proof is not None)
 
     def perform(self, action: str) -> None:
         """Do what a key says; a remark stands until the next key."""
@@ -288,10 +288,9 @@ class RunScreen(RunView):
 
     def show_verdict(self) -> bool:
         """Open the proof's screen in place of this one; return whether there is a proof."""
-        verdict = self.handle.verdict()
-        if verdict is None:
+        if self._proof is None:
             return False
-        self.app.switch_screen(VerifyScreen(self.handle, verdict, reopened))
+        self.app.switch_screen(VerifyScreen(self.handle, self._proof, reopened))
         return True
 
 

@@ -27,6 +27,7 @@ AGAIN = _key(("r",), "again", "r", "again")
 LEAVE_OUT = _key(("n",), "leave_out", "n", "leave-out")
 RESUME = _key(("enter",), "resume", "Enter", "resume")
 VERDICT = _key(("enter", "v"), "verdict", "Enter", "verdict")
+VERDICT_TOO = _key(("v",), "verdict", "v", "verdict", footer=False)
 ANSWER = _key(("enter",), "answer", "Enter", "answer")
 CHOOSE = _key(("up", "down", "j", "k"), "nothing", "↑↓", "choose")
 TAKE = _key(("enter",), "take_way", "Enter", "take")
@@ -49,7 +50,7 @@ ANSWERING = (_key(("enter",), "nothing", "Enter", "answer"), _key(("escape",), "
 DIALOG = (_key(("f10",), "nothing", "F10", "out-of-dialog"), _key((), "nothing", "Enter Tab ↑↓", "to-dialog"))
 
 
-def keys_of(seen: Seen, *, full: bool) -> Sequence[Key]:
+def keys_of(seen: Seen, *, full: bool, proof: bool) -> Sequence[Key]:
     """Return the keys for what the run shows by itself, or for its full log."""
     if full:
         return (CLOSE, SEARCH, MOVES, SAVE, OTHER, LEAVE_PLAIN, Key(LOG.keys, LOG.action, LOG.cap, LOG.words, footer=False))
@@ -57,13 +58,14 @@ def keys_of(seen: Seen, *, full: bool) -> Sequence[Key]:
         case "question":
             return (ANSWER, CHOOSE, LOG, LEAVE_OPEN, SAVE, OTHER)
         case "failed":
-            return (TAKE, AGAIN, LEAVE_OUT, UNDO, LOG, LEAVE_PLAIN, SEARCH, SAVE, MOVES)
+            seeing = (VERDICT_TOO,) if proof else ()
+            return (TAKE, AGAIN, LEAVE_OUT, UNDO, LOG, LEAVE_PLAIN, *seeing, SEARCH, SAVE, MOVES)
         case "reboot":
             return (REBOOT, LOG, UNDO, LEAVE_PLAIN, SEARCH, SAVE, MOVES)
         case "gone":
             return (RESUME, UNDO, LOG, LEAVE_PLAIN, SEARCH, SAVE, MOVES, OTHER)
         case "ended":
-            return _ended_keys(seen)
+            return _ended_keys(seen, proof=proof)
         case "log":
             paused = seen.state.status == "paused"
             if seen.state.status == "undoing":
@@ -71,13 +73,13 @@ def keys_of(seen: Seen, *, full: bool) -> Sequence[Key]:
             return (LEAVE, LOG, SEARCH, PROCEED if paused else PAUSE, STOP, SAVE, MOVES, OTHER)
 
 
-def _ended_keys(seen: Seen) -> Sequence[Key]:
+def _ended_keys(seen: Seen, *, proof: bool) -> Sequence[Key]:
     """Return the keys of a run that is over."""
     moving = (LOG, SEARCH, SAVE, MOVES, OTHER)
     match seen.state.status:
         case "cancelled" | "undo-failed":
             return (RESUME, UNDO, LEAVE_PLAIN, *moving)
         case "done":
-            return (VERDICT, UNDO, LEAVE_PLAIN, *moving)
+            return (*((VERDICT,) if proof else ()), UNDO, LEAVE_PLAIN, *moving)
         case _:
             return (LEAVE_PLAIN, *moving)

@@ -205,6 +205,8 @@ def next_words(seen: Seen) -> str:
         return seen.say("next.gone")
     if seen.state.prompt is not None:
         return seen.say("next.asks")
+    if seen.state.status == "paused" and any(one.status == "running" for one in seen.state.actions.values()):
+        return seen.say("next.pausing")
     return seen.say(f"next.{seen.state.status}")
 
 

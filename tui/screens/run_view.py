@@ -11,6 +11,7 @@ from steps.errors import BringupError
 from steps.model.action import Manual
 from steps.model.base import Words, phrase
 from steps.model.run import RunState
+from steps.model.verdict import Rung
 from steps.text import say, say_error
 from tui.cells import BLANK, Line, Span, cut, width
 from tui.screens.base import HELP, LEAST_COLUMNS, LEAST_ROWS, Key, Page
@@ -80,6 +81,7 @@ class RunView(Page):
         self._telling: tuple[str, tuple[str, ...]] = ("", ())
         self._said = ""
         self._placed = (0, 0)
+        self._proof: tuple[Rung, ...] | None = handle.verdict() if ended else None
 
     def compose(self) -> ComposeResult:
         """Return the sheet and, over it, the log."""
@@ -117,10 +119,11 @@ class RunView(Page):
         self._follow_question()
         self._choose_log(index)
         if state.status not in ENDED:
-            self._end_shown = False
+            self._end_shown, self._proof = False, None
         elif not self._end_shown:
             self._end_shown = True
             self._cursor = 0
+            self._proof = self.handle.verdict()
             if self._over():
                 return
         self.redraw()
@@ -303,7 +306,8 @@ class RunView(Page):
         elif pane.missed:
             place = seen.say("rule.not-found")
         elif pane.top is None:
-            place = seen.say("rule.screen" if pane.pictured else "rule.following", lines=f"{pane.total:,}")
+            key = "screen" if pane.pictured else "following-one" if pane.total == 1 else "following"
+            place = seen.say(f"rule.{key}", lines=f"{pane.total:,}")
         else:
             place = seen.say("rule.place", at=f"{pane.last_shown:,}", lines=f"{pane.total:,}")
         return rule(label, place, columns)

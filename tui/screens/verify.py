@@ -12,7 +12,7 @@ from tui.follow import exit_code
 from tui.screens.base import Key, Page
 from tui.screens.run_panes import hours
 from tui.theme import MARKS
-from tui.watching import Watched, clock, environment, proven
+from tui.watching import Watched, clock, proven
 from tui.widgets.header import header
 
 LEFT = 38
@@ -152,8 +152,8 @@ class VerifyScreen(Page):
 
     def _command(self) -> str:
         """Return the command that enters the new environment; "" when none was made."""
-        path = environment(self.handle.plan)
-        return f"source {path}/bin/activate" if path else ""
+        made = next((rung.because for rung in self._verdict if rung.id == "environment" and rung.state == "passed"), "")
+        return f"source {made}/bin/activate" if isinstance(made, str) and made.startswith("/") else ""
 
     # --- keys -----------------------------------------------------------------------------------------
 

@@ -15,7 +15,9 @@ from tui.watching import about, clock, focus, of, taken
 
 WINDOW = 9
 """Rows of the list; it moves so that the action that runs stays in view."""
-_WORD, _NAME, _TIME, _GAP = 9, 33, 5, 3
+_WORD, _TIME, _GAP = 9, 5, 3
+_NAME, _LONG_NAME = 33, 41
+"""Cells of the name at 80 columns: the second where a name of the plan is longer; notes have what is left."""
 _INK: Mapping[ActionStatus, str] = {
     "waiting": "info", "running": "running", "asks": "catch", "done": "good", "already": "good", "failed": "bad", "skipped": "info",
     "undone": "good", "kept": "info",
@@ -45,14 +47,15 @@ def _row(index: int, plan: Plan, state: RunState, now: float, language: Language
     time = clock(seconds, language) if seconds is not None and one.status not in ("waiting", "already", "kept") and not needs_reboot else ""
     note = _note(action, one, language, among_root=plan.needs_root)
     # In wide windows the name gets what is left; without a time and a note it may run on over their columns.
-    name_cells = _NAME + max(0, min(columns - 80, 30))
+    longest = max(width(say(language, one.title)) for one in plan.actions)
+    name_cells = (_NAME if longest <= _NAME else _LONG_NAME) + max(0, min(columns - 80, 30))
     if not time and not note:
         return (Span(" "), Span(MARKS[ink], ink), Span(f" {pad(word, _WORD)}{index + 1:2} ", text), Span(cut(name, columns - 16), text))
     return (
         Span(" "),
         Span(MARKS[ink], ink),
         Span(f" {pad(word, _WORD)}{index + 1:2} ", text),
-        Span(pad(name, name_cells - 1 + _GAP - 2), text),
+        Span(pad(name, name_cells), text),
         Span(" " * (_TIME - width(time)) + time if width(time) <= _TIME else time, text),
         Span(" " * _GAP + note, "mute"),
     )

@@ -40,6 +40,7 @@ MAX_COLUMN = CLIP
 
 _TOKEN = re.compile(
     r"(?P<text>[^\x00-\x1f\x7f-\x9f]+)"
+    r"|\x1b\[\?1049h.*?\x1b\[\?1049l"  # what a program painted on a screen of its own
     r"|(?:\x1b\[|\x9b)(?P<params>[0-?]*)[ -/]*(?P<final>[@-~])"
     r"|(?:\x1b[\]P^_X]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c|$)"  # titles, clipboard, device strings
     r"|\x1b7.*?\x1b8"  # what apt paints in the last row between save and restore of the cursor: status, not log
