@@ -1,8 +1,13 @@
-"""What all tests share: the option `--long`."""
+"""What all tests share: the option `--long`, and Hypothesis without a clock."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+# A busy machine is no reason to fail, and the same examples on every machine make a failure somebody else's too.
+settings.register_profile("house", deadline=None, derandomize=True, database=None)
+settings.load_profile("house")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

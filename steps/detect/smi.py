@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator, Mapping
 from typing import Literal
@@ -226,7 +225,8 @@ def _switch(text: str | None) -> bool | None:
 
 def _from_query(fields: list[str], text: str) -> Smi:
     fields = [field.strip() for field in fields]
-    lines = [[cell.strip() for cell in line] for line in csv.reader(text.splitlines())]
+    # nvidia-smi quotes nothing, so neither is anything unquoted here.
+    lines = [[cell.strip() for cell in line.split(",")] for line in text.splitlines()]
     records = [dict(zip(fields, line, strict=True)) for line in lines if len(line) == len(fields)]
     # The heading repeats the first field's own name, with or without a unit.
     records = [record for record in records if not record[fields[0]].startswith(fields[0])]
