@@ -138,7 +138,8 @@ def debian_components(
 ) -> tuple[AnyAction, ...]:
     """Return what adds Debian's contrib and non-free components; done where apt knows the package `provides` already.
 
-    The key file is the one that Debian's own sources name, so that both may describe the same archive.
+    The key file is the one that Debian's own sources name, so that both may describe the same archive; apt also takes
+    an archive first described without a key, but not in the other order, so the file's name sorts last.
     """
     components = "contrib non-free" + (" non-free-firmware" if codename not in ("buster", "bullseye") else "")
     known = Succeeds(argv=("apt-cache", "show", "--no-all-versions", provides))
@@ -149,7 +150,7 @@ def debian_components(
             title=phrase("manager.action.components"),
             why=phrase("manager.why.components"),
             lane="packages",
-            path="/etc/apt/sources.list.d/bringup-debian-non-free.sources",
+            path="/etc/apt/sources.list.d/zz-bringup-debian-non-free.sources",
             text=text,
             done_when=(known,),
         ),
