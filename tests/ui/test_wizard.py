@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from textual.pilot import Pilot
@@ -36,7 +36,7 @@ async def wizard(
     backend = MadeUp(folder, **how)
     app = BringupApp(backend, answers, language=language, marks=marks)
     async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: app.wizard.ready and app.earlier_count() is not None)
+        await until(pilot, lambda: app.wizard.ready and app.earlier is not None)
         yield app, pilot, backend
 
 
@@ -57,10 +57,24 @@ async def press(pilot: Drive, *keys: str) -> None:
         await pilot.pause()
 
 
+P = TypeVar("P", bound=Page)
+
+
+def top(app: BringupApp, kind: type[P]) -> P:
+    """Return the screen on top, which must be one of this kind."""
+    screen = app.screen
+    assert isinstance(screen, kind), screen
+    return screen
+
+
+def nvitop(app: BringupApp) -> bool | None:
+    """Return the answer of now."""
+    return app.wizard.answers.monitoring.nvitop
+
+
 def text(app: BringupApp) -> str:
     """Return the screen as bare text."""
-    assert isinstance(app.screen, Page)
-    return "\n".join(plain(line).rstrip() for line in app.screen.query_one(Sheet).lines)
+    return "\n".join(plain(line).rstrip() for line in top(app, Page).query_one(Sheet).lines)
 
 
 async def test_two_keys_lead_from_the_first_screen_to_a_running_installation(tmp_path: Path) -> None:
@@ -82,28 +96,25 @@ async def test_the_first_screen_says_what_was_found_and_what_is_recommended(tmp_
 async def test_a_step_opened_from_the_review_returns_to_it_with_the_cursor_on_start(tmp_path: Path) -> None:
     async with wizard(tmp_path) as (app, pilot, _):
         await press(pilot, "enter", "1", "down", "enter")
-        assert isinstance(app.screen, ReviewScreen)
-        assert app.screen.at == "start"
+        assert top(app, ReviewScreen).at == "start"
         assert app.wizard.answers.driver.branch == "595"
 
 
 async def test_the_walk_goes_through_every_step_to_the_review_and_back_with_answers_kept(tmp_path: Path) -> None:
     async with wizard(tmp_path) as (app, pilot, _):
         await press(pilot, "down", "enter", "down", "enter")
-        assert isinstance(app.screen, StepScreen)
-        assert app.screen.step.KEY == "monitoring"
+        assert top(app, StepScreen).step.KEY == "monitoring"
         await press(pilot, "enter")
-        assert isinstance(app.screen, ReviewScreen)
+        top(app, ReviewScreen)
         await press(pilot, "escape", "b")
-        assert isinstance(app.screen, StepScreen)
-        assert app.screen.step.KEY == "driver"
+        assert top(app, StepScreen).step.KEY == "driver"
         assert app.wizard.answers.driver.branch == "595"
 
 
 async def test_accepting_the_rest_reaches_the_review_from_a_step_in_one_key(tmp_path: Path) -> None:
     async with wizard(tmp_path) as (app, pilot, _):
         await press(pilot, "down", "enter", "a")
-        assert isinstance(app.screen, ReviewScreen)
+        top(app, ReviewScreen)
 
 
 async def test_an_impossible_option_is_explained_and_never_taken(tmp_path: Path) -> None:
@@ -113,7 +124,7 @@ async def test_an_impossible_option_is_explained_and_never_taken(tmp_path: Path)
         assert "└ chip GB202, Blackwell" in text(app)
         assert "Taken so far: 580 open" in text(app)
         await press(pilot, "space")
-        assert isinstance(app.screen, WhyPage)
+        top(app, WhyPage)
         assert "Why not 580 proprietary?" in text(app)
         assert app.wizard.answers.driver.flavor == "open"
 
@@ -130,7 +141,7 @@ async def test_moving_the_cursor_changes_no_answer_and_paints_less_than_half_of_
 async def test_a_way_out_is_taken_by_its_number(tmp_path: Path) -> None:
     async with wizard(tmp_path) as (app, pilot, _):
         await press(pilot, "down", "enter", "2", "space", "4", "w", "1")
-        assert isinstance(app.screen, StepScreen)
+        top(app, StepScreen)
         assert (app.wizard.answers.driver.branch, app.wizard.answers.driver.flavor) == ("580", "open")
 
 
@@ -151,9 +162,9 @@ async def test_taking_says_what_changed_with_it(tmp_path: Path) -> None:
 async def test_a_tick_is_set_and_taken_away_with_space(tmp_path: Path) -> None:
     async with wizard(tmp_path) as (app, pilot, _):
         await press(pilot, "down", "enter", "enter", "space")
-        assert app.wizard.answers.monitoring.nvitop is False
+        assert nvitop(app) is False
         await press(pilot, "space")
-        assert app.wizard.answers.monitoring.nvitop is True
+        assert nvitop(app) is True
         await press(pilot, "down", "space")
         assert app.wizard.answers.monitoring.glances is None
 
@@ -171,7 +182,7 @@ async def test_leaving_asks_only_when_answers_would_be_lost(tmp_path: Path) -> N
         await press(pilot, "down", "enter", "2", "space", "q")
         assert "You changed one answer." in text(app)
         await press(pilot, "escape")
-        assert isinstance(app.screen, StepScreen)
+        top(app, StepScreen)
     async with wizard(tmp_path) as (app, pilot, _):
         await press(pilot, "q")
         assert app.return_value == 0
@@ -190,10 +201,10 @@ async def test_a_profile_is_loaded_from_the_first_screen_and_a_missing_one_is_na
     (tmp_path / "a.toml").touch()
     async with wizard(tmp_path) as (app, pilot, _):
         await press(pilot, *["down"] * 5, "enter", *"none.toml".replace(".", "\0").split("\0")[0], "full_stop", *"toml", "enter")
-        assert isinstance(app.screen, WelcomeScreen)
+        top(app, WelcomeScreen)
         assert "none.toml" in text(app)
         await press(pilot, "enter", "a", "full_stop", *"toml", "enter")
-        assert isinstance(app.screen, ReviewScreen)
+        top(app, ReviewScreen)
         assert app.wizard.answers.driver.branch == "595"
 
 
@@ -201,8 +212,7 @@ async def test_the_language_changes_at_once_on_every_screen_and_keeps_the_cursor
     async with wizard(tmp_path) as (app, pilot, _):
         await press(pilot, "down", "enter", "2", "L")
         assert "Esc 返回" in text(app)
-        assert isinstance(app.screen, StepScreen)
-        assert app.screen.cursor == 1
+        assert top(app, StepScreen).cursor == 1
         await press(pilot, "L")
         assert "Esc back" in text(app)
 
@@ -223,7 +233,7 @@ async def test_help_lists_every_key_of_the_screen_below(tmp_path: Path) -> None:
         assert "accept rest" in shown
         assert "take back the last answer" in shown
         await press(pilot, "escape")
-        assert isinstance(app.screen, StepScreen)
+        top(app, StepScreen)
 
 
 @pytest.mark.parametrize("language", ["en", "zh_CN"])
@@ -247,8 +257,7 @@ async def test_a_tiny_window_says_its_size_and_growing_restores_the_screen(tmp_p
         assert "The window is 52×14." in text(app)
         await pilot.resize_terminal(80, 24)
         await pilot.pause()
-        assert isinstance(app.screen, StepScreen)
-        assert app.screen.cursor == 1
+        assert top(app, StepScreen).cursor == 1
 
 
 async def test_plain_marks_move_nothing(tmp_path: Path) -> None:

@@ -1,46 +1,44 @@
-"""A list to choose from or to look at: earlier runs, recorded machines, options, findings."""
+"""A list to choose from or to look at: rows at the left, what the one under the cursor means at the right."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import ClassVar
 
 from tui.cells import BLANK, Line, Span, cut, wrap
 from tui.screens.base import Key, ui
 from tui.screens.menu_page import MOVE, MenuPage
-from tui.widgets.menu import Item
 
 
 class ListPage(MenuPage):
-    """Rows with an explanation each; `chosen` is called with the key of a row."""
+    """The words are `ui.<NAME>.{state,title,sub,empty,next}`."""
 
-    def __init__(
-        self, name: str, items: Callable[[], Sequence[Item]], chosen: Callable[[str], None] | None, about: Callable[[str], str]
-    ) -> None:
-        super().__init__()
-        self._name = name
-        self._items = items
-        self._chosen = chosen
-        self._about = about
+    NAME: ClassVar[str] = ""
+    CHOOSES: ClassVar[bool] = True
+    """Whether Enter does something with a row."""
+
+    def chosen(self, key: str) -> None:
+        """Do what the row says."""
+
+    def explained(self, key: str) -> str:
+        """Return what the row means."""
+        return ""
 
     def state_words(self) -> str:
         """Return the name of the list."""
-        return self.shell.say(ui(f"{self._name}.state"))
+        return self.shell.say(ui(f"{self.NAME}.state"))
 
     def title_words(self) -> str:
         """Return the title of the list."""
-        return self.shell.say(ui(f"{self._name}.title"))
+        return self.shell.say(ui(f"{self.NAME}.title"))
 
     def context_words(self) -> str:
         """Return what the list holds, or that it is empty and what to do then."""
-        return self.shell.say(ui(f"{self._name}.sub" if any(item.key for item in self._items()) else f"{self._name}.empty"))
+        return self.shell.say(ui(f"{self.NAME}.sub" if any(item.key for item in self.items()) else f"{self.NAME}.empty"))
 
     def about_words(self) -> str:
         """Return what the list is for."""
-        return self.shell.say(ui(f"{self._name}.sub"))
-
-    def items(self) -> Sequence[Item]:
-        """Return the rows."""
-        return self._items()
+        return self.shell.say(ui(f"{self.NAME}.sub"))
 
     def hint_lines(self, columns: int, rows: int) -> list[Line]:
         """Return the explanation of the row under the cursor."""
@@ -49,21 +47,24 @@ class ListPage(MenuPage):
             return []
         item = items[self.cursor()]
         lines: list[Line] = [(Span(cut(item.name, columns), "strong"),), BLANK]
-        return [*lines, *[(Span(line),) for line in wrap(self._about(item.key), columns)]][:rows]
+        return [*lines, *[(Span(line),) for line in wrap(self.explained(item.key), columns)]][:rows]
 
     def next_words(self) -> str:
         """Return what Enter does."""
-        return self.shell.say(ui(f"{self._name}.next"))
+        return self.shell.say(ui(f"{self.NAME}.next"))
 
     def key_table(self) -> Sequence[Key]:
         """Return open, move, close."""
         close = Key(("escape", "b", "q"), "close", "Esc", ui("key.back"))
-        if self._chosen is None:
-            return (Key(("enter",), "close", "Enter", ui("key.close")), MOVE[0]._replace(footer=True), *MOVE[1:], close)
-        return (Key(("enter", "space"), "choose", "Enter", ui("key.open")), MOVE[0]._replace(footer=True), *MOVE[1:], close)
+        enter = (
+            Key(("enter", "space"), "choose", "Enter", ui("key.open"))
+            if self.CHOOSES
+            else Key(("enter",), "close", "Enter", ui("key.close"))
+        )
+        return (enter, MOVE[0]._replace(footer=True), *MOVE[1:], close)
 
     def do_choose(self) -> None:
         """Choose the row."""
         self.cursor()
-        if self._chosen is not None and self.at:
-            self._chosen(self.at)
+        if self.at:
+            self.chosen(self.at)

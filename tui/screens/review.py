@@ -11,6 +11,7 @@ from steps.errors import BringupError
 from steps.model.action import Packages, Reboot
 from steps.model.base import phrase
 from steps.model.plan import digest
+from tui import summary
 from tui.cells import BLANK, Line, Span, cut, width, wrap
 from tui.screens.base import Key, event_name, ui
 from tui.screens.menu_page import MOVE, MenuPage
@@ -98,9 +99,10 @@ class ReviewScreen(MenuPage):
             start = start._replace(mark="bad", word=say(ui("review.forbidden")))
         items = [start, heading(), heading(say(ui("review.change")))]
         for number, step in enumerate(self.wizard.steps, 1):
-            worst = self.bringup.worst_of(step)
+            worst = summary.worst(self.wizard.check(step))
             name = f"{number} {say(phrase(f'{step.KEY}.name'))}"
-            items.append(Item(f"step:{step.KEY}", name, self.bringup.short_value_of(step), worst, say(ui(f"review.{worst}"))))
+            value = summary.short_value_of(self.shell, self.wizard, step)
+            items.append(Item(f"step:{step.KEY}", name, value, worst, say(ui(f"review.{worst}"))))
         items += [heading(), heading(say(ui("review.keep"))), Item("save", f"s {say(ui('review.save'))}")]
         if self._split():
             items.append(Item("request", f"e {say(ui('review.request'))}"))
@@ -144,7 +146,7 @@ class ReviewScreen(MenuPage):
     def _totals(self, plan: Plan, columns: int) -> list[Line]:
         say, indent = self.shell.say, LABEL[self.shell.language]
         lines: list[Line] = []
-        for key, text in self.bringup.costs(plan):
+        for key, text in summary.costs(self.shell, plan):
             lines += labelled(say(ui(f"review.{key}")), text, indent, columns)
         lines += labelled(say(phrase("ui.note.undo")), say(ui("welcome.undo")), indent, columns) if plan.actions else []
         return lines
@@ -264,7 +266,7 @@ class ReviewScreen(MenuPage):
 
     def do_options(self) -> None:
         """Open the options."""
-        self.bringup.open_options(self)
+        self.bringup.open_options()
 
     def do_again(self) -> None:
         """Look at the machine again."""

@@ -266,7 +266,10 @@ class StepScreen(WizardPage):
     def do_accept_rest(self) -> None:
         """Take the recommendation for all that is open, and go to the review."""
         self.wizard.accept_rest()
-        self.bringup.go_review()
+        if self.from_review:
+            self.bringup.go_on(self)
+        else:
+            self.bringup.go_review()
 
     def do_take_back(self) -> None:
         """Take the last answer back."""
@@ -304,4 +307,4 @@ class StepScreen(WizardPage):
 
     def do_options(self) -> None:
         """Open the options."""
-        self.bringup.open_options(self)
+        self.bringup.open_options()

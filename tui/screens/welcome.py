@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steps.model.base import phrase
+from tui import summary
 from tui.cells import BLANK, Line, Span, cut, wrap
 from tui.screens.base import Key, ui
 from tui.screens.menu_page import MOVE, MenuPage
@@ -30,7 +31,7 @@ class WelcomeScreen(MenuPage):
             return self.shell.say(ui("welcome.trouble"))
         if not self.wizard.ready:
             return self.shell.say(ui("welcome.reading", what=self.bringup.slow_words()))
-        return self.bringup.found_words()
+        return summary.found_words(self.shell, self.wizard)
 
     def about_words(self) -> str:
         """Return what this screen is for."""
@@ -39,7 +40,7 @@ class WelcomeScreen(MenuPage):
     def items(self) -> Sequence[Item]:
         """Return the ways to begin."""
         say = self.shell.say
-        count = self.bringup.earlier_count()
+        count = None if self.bringup.earlier is None else len(self.bringup.earlier)
         runs = Item(
             "runs",
             say(ui("welcome.runs")),
@@ -79,10 +80,10 @@ class WelcomeScreen(MenuPage):
             lines += [(Span(line),) for line in wrap(say(ui("welcome.no-advice")), columns)]
         else:
             for step in self.wizard.steps:
-                value = self.bringup.value_of(step)
+                value = summary.joined(self.shell, summary.values_of(self.shell, self.wizard, step))
                 if value:
                     lines += labelled(cut(say(phrase(f"{step.KEY}.name")), indent + 2), value, indent + 3, columns)[:2]
-            totals = self.bringup.totals()
+            totals = summary.totals(self.shell, self.wizard)
             if totals:
                 lines += [BLANK, *labelled(say(phrase("ui.note.cost")), ", ".join(totals), indent + 3, columns)]
             lines += labelled(say(phrase("ui.note.undo")), say(ui("welcome.undo")), indent + 3, columns)
@@ -162,7 +163,7 @@ class WelcomeScreen(MenuPage):
 
     def do_options(self) -> None:
         """Open the options."""
-        self.bringup.open_options(self)
+        self.bringup.open_options()
 
     def do_again(self) -> None:
         """Look at the machine again."""

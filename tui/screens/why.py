@@ -14,7 +14,7 @@ from steps.text import say_finding
 from tui.cells import BLANK, Line, Span, wrap
 from tui.screens.base import Key, event_name, ui
 from tui.screens.reading import ReadingPage
-from tui.screens.wizard_page import MARK_OF
+from tui.summary import MARK_OF
 from tui.theme import MARKS
 from tui.widgets.hint import LABEL, labelled
 

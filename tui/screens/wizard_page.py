@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 from steps.errors import BringupError
 from steps.model.base import phrase
 from steps.text import say_error
+from tui import summary
 from tui.cells import BLANK, Line, Span, beside, pad
 from tui.screens.base import Page, ui
 from tui.widgets.choice_list import COLUMNS, WIDE_COLUMNS
@@ -23,7 +24,6 @@ NARROW_COLUMNS, NARROW_ROWS = 80, 24
 NARROW_HINT = 6
 """How many rows the hint has below the list in a narrow or low window."""
 RULE: Line = (Span("│ ", "rule"),)
-MARK_OF = {"error": "bad", "warning": "catch", "info": "info", "ok": "good"}
 
 
 class WizardPage(Page):
@@ -94,7 +94,7 @@ class WizardPage(Page):
         lines = [self._rail_step(step) for step in self.wizard.steps]
         lines.append(self._rail_line(self.shell.say(ui("rail.review")), "here" if self.is_review else "", ""))
         lines += [(Span("  "), Span(self.shell.say(ui(f"rail.{key}")))) for key in ("run", "verify")]
-        totals = self.bringup.totals()
+        totals = summary.totals(self.shell, self.wizard)
         if totals:
             lines += [BLANK, (Span("  "), Span(self.shell.say(ui("rail.so-far")), "strong"))]
             lines += [(Span("  "), Span(total)) for total in totals]
@@ -113,7 +113,7 @@ class WizardPage(Page):
         name = self.shell.say(phrase(f"{step.KEY}.name"))
         if step is self.here():
             return self._rail_line(name, "here", "")
-        worst = self.bringup.worst_of(step)
+        worst = summary.worst(self.wizard.check(step))
         if step.KEY not in self.bringup.visited:
             return self._rail_line(name, "", "")
         return self._rail_line(name, worst, worst)

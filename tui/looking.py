@@ -1,0 +1,176 @@
+"""The part of the wizard that looks: at the machine in a thread, at the terminal by asking it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from textual import events
+from textual.app import ScreenStackError
+
+from steps.errors import BringupError
+from steps.text import Language, say_error
+from tui import terminal
+from tui.backend import Backend, Privilege
+from tui.messages import Broken, Failed, MachineLooked, RunsListed
+from tui.screens.base import Page, ui
+from tui.shell import Shell
+from tui.theme import Marks, PaletteName
+from tui.wizard import Wizard
+
+if TYPE_CHECKING:
+    from steps.model.profile import Profile
+    from steps.model.run import RunSummary
+
+SLOW = 2.0
+"""Seconds after which the reading of the machine is named as slow."""
+
+
+class LookingApp(Shell):
+    """Knows the machine and the answers; the first screen is there before the machine is known."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        answers: Profile | None = None,
+        *,
+        language: Language = "en",
+        palette: PaletteName = "dark",
+        marks: Marks = "unicode",
+        low_bandwidth: bool = False,
+        probe: bool = False,
+        over_ssh: bool = False,
+    ) -> None:
+        super().__init__(language=language, palette=palette, marks=marks, low_bandwidth=low_bandwidth)
+        self.wizard = Wizard(backend, answers)
+        self.trouble: BringupError | None = None
+        """Why the machine could not be looked at."""
+        self._probe = probe
+        self._over_ssh = over_ssh
+        self._asked_at = 0.0
+        self._looking = False
+        self._since = 0.0
+        self.earlier: tuple[RunSummary, ...] | None = None
+
+    def first_painted(self) -> None:
+        """Ask the terminal what it is, and look at the machine, now that the first screen is there."""
+        if self._probe and self._driver is not None:
+            self._asked_at = time.monotonic()
+            self._driver.write(terminal.PROBE)
+            self._driver.flush()
+        self.look_again()
+
+    def on_cursor_position(self, event: events.CursorPosition) -> None:
+        """Take the answer of the probe: how wide an ambiguous sign is, and how far away the terminal is."""
+        if not self._asked_at:
+            return
+        trip, self._asked_at = time.monotonic() - self._asked_at, 0.0
+        # The answer names the column behind the sign, counted from 0: 1 for a sign of one cell, 2 for a wide one.
+        if event.x >= 2 and self.marks == "unicode":
+            self.marks = "narrow"
+        if trip > terminal.FAR and self._over_ssh:
+            self.low_bandwidth = True
+        page = self.top()
+        if page is not None:
+            page.do_repaint()
+            page.redraw()
+
+    def look_again(self) -> None:
+        """Look at the machine in a thread; the answers that were changed are kept."""
+        if self._looking:
+            return
+        self._looking, self._since, self.trouble = True, time.monotonic(), None
+        if self.wizard.ready and self.wizard.unsaved:
+            self.wizard.given = self.wizard.answers
+        self.run_worker(self._look, thread=True, exit_on_error=False)
+        self.set_timer(SLOW, self._redraw)
+
+    def _look(self) -> None:
+        try:
+            self.post_message(MachineLooked(self.wizard.backend.look()))
+            self.post_message(RunsListed(self.wizard.backend.runs()))
+        except BringupError as error:
+            self.post_message(Failed(error))
+        except Exception as error:  # noqa: BLE001 - a bug of ours is said on the screen; the thread has nobody above it
+            self.post_message(Broken(f"{type(error).__name__}: {error}"))
+
+    def on_machine_looked(self, message: MachineLooked) -> None:
+        """Fill in what was being read."""
+        self._looking = False
+        try:
+            self.wizard.looked(message.looked)
+        except BringupError as error:
+            self.trouble = error
+        self.machine_known()
+        self._redraw()
+
+    def machine_known(self) -> None:
+        """Go on with what waited for the machine."""
+
+    def on_runs_listed(self, message: RunsListed) -> None:
+        """Fill in the earlier runs."""
+        self.earlier = message.runs
+        self._redraw()
+
+    def on_failed(self, message: Failed) -> None:
+        """Say what went wrong and what to do."""
+        self._looking = False
+        if not self.wizard.ready:
+            self.trouble = message.error
+        self.tell(say_error(self.language, message.error.code, message.error.params))
+
+    def on_broken(self, message: Broken) -> None:
+        """Say that this is our fault, and that nothing was changed."""
+        self._looking = False
+        error = BringupError("bug", detail=message.detail)
+        if not self.wizard.ready:
+            self.trouble = error
+        self.tell(say_error(self.language, error.code, error.params))
+
+    def tell(self, sentence: str) -> None:
+        """Say a sentence below the title of the screen."""
+        self.wizard.remark = sentence
+        self._redraw()
+
+    def top(self) -> Page | None:
+        """Return the screen on top, or `None` while the program ends."""
+        try:
+            screen = self.screen
+        except ScreenStackError:
+            return None
+        return screen if isinstance(screen, Page) else None
+
+    def _redraw(self) -> None:
+        page = self.top()
+        if page is not None:
+            page.redraw()
+
+    # --- what the header and the first screen say -------------------------------------------------------
+
+    @property
+    def machine_line(self) -> str:
+        """Return the machine's name and summary, or that it is being read."""
+        target = self.wizard.target
+        if target is None:
+            return self.say(ui("reading-now"))
+        return " · ".join(part for part in (target.name, target.summary) if part)
+
+    @property
+    def notice(self) -> str:
+        """Return REHEARSAL or the other root, and that the link is slow."""
+        target = self.wizard.target
+        parts = [super().notice]
+        if target is not None and target.rehearsal:
+            parts.insert(0, self.say(ui("rehearsal")))
+        elif target is not None and target.root != "/":
+            parts.insert(0, self.say(ui("target", root=target.root)))
+        return " · ".join(part for part in parts if part)
+
+    def slow_words(self) -> str:
+        """Return how long the reading has taken, once it is worth saying."""
+        gone = time.monotonic() - self._since
+        return self.say(ui("welcome.slow", seconds=int(gone))) if self._looking and gone >= SLOW - 0.1 else ""
+
+    def privilege(self) -> Privilege:
+        """Return how root can be had."""
+        return self.wizard.backend.privilege()

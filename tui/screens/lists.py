@@ -1,0 +1,147 @@
+"""The wizard's lists: options of the screen, earlier runs, recorded machines, all findings."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from steps.errors import BringupError
+from steps.model.base import phrase
+from steps.text import FindingPart, say_finding
+from tui.screens.base import ui
+from tui.screens.list_page import ListPage
+from tui.summary import MARK_OF
+from tui.theme import PaletteName
+from tui.widgets.menu import Item
+
+if TYPE_CHECKING:
+    from steps.model.finding import Finding
+
+_PALETTES: tuple[PaletteName, ...] = ("dark", "light", "ansi", "mono")
+_RUN_MARKS = {"done": "good", "undone": "info", "failed": "bad", "undo-failed": "bad", "cancelled": "catch", "reboot": "catch"}
+_SEVERITIES = ("error", "warning", "info", "ok")
+
+
+class OptionsPage(ListPage):
+    """How the screens look; every change is seen at once."""
+
+    NAME = "options"
+
+    def items(self) -> Sequence[Item]:
+        """Return colours, marks, link, language, each with what it is now."""
+        say, shell = self.shell.say, self.shell
+        return (
+            Item("theme", say(ui("options.theme")), say(ui(f"options.palette-{shell.palette}"))),
+            Item("marks", say(ui("options.marks")), say(ui(f"options.marks-{shell.marks}"))),
+            Item("speed", say(ui("options.speed")), say(ui("options.speed-slow" if shell.low_bandwidth else "options.speed-normal"))),
+            Item("tongue", say(ui("options.language")), "English" if shell.language == "en" else "中文"),
+        )
+
+    def explained(self, key: str) -> str:
+        """Return what the option changes."""
+        return self.shell.say(ui(f"options.about-{key}"))
+
+    def chosen(self, key: str) -> None:
+        """Change an option to its next value."""
+        shell = self.shell
+        match key:
+            case "theme":
+                shell.use_palette(_PALETTES[(_PALETTES.index(shell.palette) + 1) % len(_PALETTES)])
+            case "marks":
+                shell.marks = "unicode" if shell.marks in ("ascii", "bare") else "ascii"
+            case "speed":
+                shell.low_bandwidth = not shell.low_bandwidth
+            case _:
+                self.do_language()
+
+
+class RunsPage(ListPage):
+    """The runs of this machine, newest first."""
+
+    NAME = "runs"
+
+    def items(self) -> Sequence[Item]:
+        """Return one row a run with how it ended."""
+        return [
+            Item(run.id, run.id, mark=_RUN_MARKS.get(run.status, "running"), word=self.shell.say(phrase(f"cli.run.{run.status}")))
+            for run in self.bringup.earlier or ()
+        ]
+
+    def explained(self, key: str) -> str:
+        """Return when and by whom it was started."""
+        run = next((run for run in self.bringup.earlier or () if run.id == key), None)
+        if run is None:
+            return ""
+        started = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started)) if run.started is not None else "?"
+        return self.shell.say(ui("runs.about", started=started, owner=run.owner or "?"))
+
+    def chosen(self, key: str) -> None:
+        """Watch the run."""
+        backend = self.wizard.backend
+        try:
+            self.app.push_screen(backend.watch(backend.find(key)))
+        except BringupError as error:
+            self.remark(self.said(error))
+
+
+class RecordedPage(ListPage):
+    """Recordings of real machines to learn on."""
+
+    NAME = "recorded"
+
+    def items(self) -> Sequence[Item]:
+        """Return one row a recording."""
+        return [Item(path, name) for name, path in self.wizard.backend.recorded()]
+
+    def explained(self, key: str) -> str:
+        """Return what a recording is."""
+        return self.shell.say(ui("recorded.about"))
+
+    def chosen(self, key: str) -> None:
+        """Go on with this machine; nothing real is touched."""
+        self.dismiss()
+        self.bringup.rehearse(key)
+
+
+class CheckPage(ListPage):
+    """Every finding with its reasons and its source."""
+
+    NAME = "check"
+    CHOOSES = False
+
+    def __init__(self, *, errors_first: bool = False) -> None:
+        super().__init__()
+        self._errors_first = errors_first
+        self._findings: tuple[Finding, ...] | None = None
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return the findings, asked for once."""
+        wizard = self.wizard
+        if self._findings is None and wizard.machine is not None:
+            found = wizard.backend.judged(wizard.machine, wizard.answers)
+            self._findings = tuple(sorted(found, key=lambda one: _SEVERITIES.index(one.severity))) if self._errors_first else found
+        return self._findings or ()
+
+    def items(self) -> Sequence[Item]:
+        """Return one row a finding."""
+        language = self.shell.language
+        return [
+            Item(
+                str(at),
+                found.subject or self.shell.say(phrase(f"{found.step}.name")),
+                mark=MARK_OF[found.severity],
+                word=say_finding(language, found, "tag"),
+            )
+            for at, found in enumerate(self.findings())
+        ]
+
+    def explained(self, key: str) -> str:
+        """Return the sentence, why, the remedy, the facts and the source."""
+        found = self.findings()[int(key)]
+        parts: tuple[FindingPart, ...] = ("sentence", "why", "remedy")
+        say = self.shell.say
+        texts = [say_finding(self.shell.language, found, part) for part in parts]
+        because = [f"{say(phrase('ui.note.because'))}  {say(link)}" for link in found.because]
+        source = [f"{say(phrase('ui.note.source'))}  {found.source}"] if found.source else []
+        return "\n".join(text for text in (*texts, *because, *source) if text)
