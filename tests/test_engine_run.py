@@ -97,8 +97,8 @@ def test_a_script_that_opens_its_own_stderr_anew_cuts_nothing_off() -> None:
 
 def test_lanes_run_side_by_side_and_needs_are_kept() -> None:
     plan = plan_of(
-        works("a.one", 4, 0.8),
-        Run(id="b.one", title="t", lane="python", argv=stand_in("works", 4, 0.8)),
+        works("a.one", 4, 1.2),
+        Run(id="b.one", title="t", lane="python", argv=stand_in("works", 4, 1.2)),
         Run(id="c.one", title="t", lane="files", argv=("true",), needs=("a.one", "b.one")),
         Run(id="verify", title="t", lane="proof", argv=("true",)),
     )
@@ -418,13 +418,10 @@ def test_what_only_a_person_can_do_waits_for_the_person() -> None:
 
 
 @as_root
-def test_the_persons_actions_run_as_the_person_and_leave_nothing_of_roots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
-    home = tmp_path / "home"
+def test_the_persons_actions_run_as_the_person_and_leave_nothing_of_roots(monkeypatch: pytest.MonkeyPatch, state: Path) -> None:
+    home = state / "home"
     home.mkdir()
     os.chown(home, NOBODY, NOBODY)
-    for parent in (tmp_path.parent, tmp_path.parent.parent):
-        parent.chmod(0o755)
     monkeypatch.setenv("SUDO_UID", str(NOBODY))
     plan = plan_of(
         Run(id="a.who", title="t", by="user", argv=("sh", "-c", f"id -u; id -G; echo again > /dev/stderr; mkdir {home}/env")),
@@ -432,11 +429,11 @@ def test_the_persons_actions_run_as_the_person_and_leave_nothing_of_roots(monkey
         Run(id="a.root", title="t", argv=("id", "-u")),
     )
     handle = client.start(plan, sudo=None)
-    state = ended(handle)
-    assert state.status == "done", (state, output(handle, "a.who"), output(handle, "a.file"))
+    end = ended(handle)
+    assert end.status == "done", (end, output(handle, "a.who"), output(handle, "a.file"))
     assert said(handle, "a.who").splitlines() == [str(NOBODY), str(NOBODY), "again"]
     assert said(handle, "a.root") == "0\n"
-    assert state.owner == "nobody"
+    assert end.owner == "nobody"
     assert Path(handle.folder).stat().st_gid == NOBODY
     assert {path.stat().st_uid for path in home.rglob("*")} == {NOBODY}
     handle.undo()

@@ -5,31 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
 
-from steps.engine import undo
-from steps.engine.context import Context, Outcome
-from steps.engine.executor import perform
-from steps.engine.folder import RunFolder, boot_id, open_new, socket_folder
-from steps.engine.journal import Journal, fold
-from steps.engine.lanes import FINE, Lanes
-from steps.engine.lock import Holder, take_target, target_lock, try_take
-from steps.engine.orphans import wait_for
-from steps.engine.packages import repair
-from steps.engine.server import Request, Server
-from steps.errors import BringupError, Busy, InputError
-from steps.host.base import WritableHost
-from steps.host.local import LocalHost
-from steps.host.rooted import RootedHost
-from steps.model.action import AnyAction, Packages
-from steps.model.plan import digest
-from steps.model.run import RunState
-
 USAGE = 2
-CANCELLED, REBOOT, ROLLED_BACK, NOT_ROLLED_BACK = 5, 10, 21, 22
+_UNUSED = ("typing_extensions", "bz2", "lzma", "zlib")
+"""What msgspec and shutil load when it is there and do without when it is not: a tenth of the runner's memory."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -41,14 +22,26 @@ def main(arguments: list[str] | None = None) -> int:
 
         return launch.main(words[1:])
     if not words:
-        sys.stderr.write("usage: runner FOLDER [--undo | --retry ACTION | --skip ACTION]\n")
+        sys.stderr.write("usage: runner FOLDER [--undo | --skip ACTION]\n")
         return USAGE
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.umask(0o027)
-    folder = RunFolder(Path(words[0]))
+    for name in _UNUSED:
+        sys.modules.setdefault(name, None)  # type: ignore[arg-type]
+    return _work(Path(words[0]), words[1:])
+
+
+def _work(path: Path, words: list[str]) -> int:
+    """Work on the folder; a refusal is left there for whoever started us."""
+    # Only now, so that what is not used above is not loaded.
+    from steps.engine.folder import RunFolder
+    from steps.engine.work import hold_and_work
+    from steps.errors import BringupError, InputError
+
+    folder = RunFolder(path)
     try:
-        return _hold(folder, words[1:])
+        return hold_and_work(folder, words)
     except BringupError as error:
         folder.refuse(error)
         return error.exit_code
@@ -57,171 +50,6 @@ def main(arguments: list[str] | None = None) -> int:
         traceback.print_exc()
         folder.refuse(InputError("runner-broken", file=str(folder.errors)))
         return 1
-
-
-def _hold(folder: RunFolder, words: list[str]) -> int:
-    """Check and lock everything, then work."""
-    plan, origin = folder.read_plan(), folder.read_origin()
-    detach_output(folder, origin.owner.gid)
-    if digest(plan) != origin.digest:
-        raise InputError("plan-changed", run=folder.id, file=str(folder.plan))
-    mine = try_take(folder.lock)
-    if mine is None:
-        raise Busy("run-active", run=folder.id, user=origin.owner.name, since=time.strftime("%H:%M"))
-    if not plan.target.rehearsal:
-        me = Holder(run=folder.id, user=origin.owner.name, started=time.time())
-        take_target(target_lock(plan.target.root, root=os.geteuid() == 0, owner=origin.owner), me)
-    journal = Journal(folder.journal, origin.owner.gid)
-    outside = LocalHost()
-    host: WritableHost = outside if plan.target.root == "/" else RootedHost(plan.target.root, outside)
-    context = Context(folder, plan=plan, origin=origin, host=host, outside=outside, journal=journal)
-    return Runner(context).work(words)
-
-
-class Runner:
-    """One turn of work on a folder: to the end, to a failure, to a reboot, or back."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._journal = context.journal
-        self._before = fold(self._journal.entries)
-        self._undoing = False
-        self._lanes = Lanes(context, lambda action: perform(action, context), self._before)
-
-    def work(self, words: list[str]) -> int:
-        """Say that we are here, do what `words` ask, and write down the end."""
-        context = self._context
-        path = socket_folder(root=os.geteuid() == 0, owner=context.owner) / f"{context.folder.id}.sock"
-        server = Server(path, context.owner, self._handle)
-        signal.signal(signal.SIGTERM, lambda *_: self._cancel())
-        try:
-            self._journal.append(
-                "run-started", digest=context.origin.digest, pid=os.getpid(), boot_id=boot_id(), user=context.owner.name, socket=str(path)
-            )
-            if "--undo" in words:
-                return self._undo()
-            if "--skip" in words:
-                self._pass_over(words[words.index("--skip") + 1])
-            self._mend()
-            self._lanes.run()
-            return self._finish()
-        finally:
-            server.close()
-
-    def _pass_over(self, action: str) -> None:
-        """Skip an action of a run that had stopped; a retry needs no word, for what failed is tried again anyway."""
-        self._journal.append("action-finished", action, "skipped")
-        self._lanes.outcomes[action] = Outcome(status="skipped")
-
-    def _cut_off(self) -> Iterator[AnyAction]:
-        """Yield the actions that were at work when the last runner ended, once nothing of them is at work any more."""
-        for action in self._context.plan.actions:
-            state = self._before.actions.get(action.id)
-            if state is not None and state.status in ("running", "asks") and not self._context.plan.target.rehearsal:
-                wait_for(self._context, action.id)
-                yield action
-
-    def _mend(self) -> None:
-        """After a crash the package manager finishes what was cut off before anything else is tried."""
-        for action in self._cut_off():
-            if isinstance(action, Packages):
-                repair(action, self._context)
-
-    def _finish(self) -> int:
-        outcomes = self._lanes.outcomes
-        actions = self._context.plan.actions
-        required = [outcomes.get(action.id) for action in actions if not (action.optional and outcomes.get(action.id) is not None)]
-        if self._context.switches.cancelled.is_set():
-            status, code = "cancelled", CANCELLED
-        elif all(outcome is not None and outcome.status in FINE for outcome in required):
-            status, code = "done", 0
-        elif any(outcome is not None and outcome.status == "failed" for outcome in required):
-            codes = [outcome.code for outcome in required if outcome is not None and outcome.code is not None]
-            status, code = "failed", codes[0] if codes else 1
-        else:
-            status, code = "reboot", REBOOT
-        self._journal.append("run-finished", None, status, exit=code)
-        return code
-
-    def _undo(self) -> int:
-        self._undoing = True
-        self._journal.append("undo-started")
-        before: RunState = self._before
-        went_wrong = False
-        for action in self._cut_off():
-            self._context.spool_line(action.id, "[bringup: was cut off]")
-        for action in undo.order(self._context.plan.actions, self._journal.entries):
-            outcome = undo.take_back(action, self._context)
-            data = dict(outcome.params)
-            if outcome.error is not None:
-                data["error"] = outcome.error
-            if outcome.exit is not None:
-                data["exit"] = outcome.exit
-            self._journal.append("action-undone", action.id, outcome.status, **data)
-            if outcome.status == "failed":
-                # What came before it may rest on it: to go on would take away the ground.
-                went_wrong = True
-                break
-            undo.forget(action, self._context)
-        if went_wrong:
-            self._journal.append("undo-finished", None, "undo-failed", exit=NOT_ROLLED_BACK)
-            return NOT_ROLLED_BACK
-        code = ROLLED_BACK if before.status == "failed" else 0
-        self._journal.append("undo-finished", None, "undone", exit=code)
-        return code
-
-    def _cancel(self) -> None:
-        switches = self._context.switches
-        switches.cancelled.set()
-        switches.going.set()
-
-    def _handle(self, request: Request) -> str | None:
-        """Do what a screen asks; return an error code when that cannot be."""
-        match request.word:
-            case "answer":
-                return self._context.desk.answer(request.seq, request.text)
-            case "keys":
-                return self._context.desk.type(request.seq, request.data)
-            case "cancel":
-                return self._stop()
-            case "pause" | "continue":
-                self._let_go(on=request.word == "continue")
-                return None
-            case "retry":
-                return self._lanes.again(request.action)
-            case "skip":
-                return self._lanes.skip(request.action)
-            case "hello":
-                return None
-
-    def _stop(self) -> str | None:
-        if self._undoing:
-            return "undo-runs"
-        if not self._context.switches.cancelled.is_set():
-            self._journal.append("cancelled")
-            self._cancel()
-            self._lanes.wake()
-        return None
-
-    def _let_go(self, *, on: bool) -> None:
-        going = self._context.switches.going
-        if on is going.is_set():
-            return
-        self._journal.append("continued" if on else "paused")
-        if on:
-            going.set()
-        else:
-            going.clear()
-        self._lanes.wake()
-
-
-def detach_output(folder: RunFolder, gid: int) -> None:
-    """Send what the runner itself says (a traceback) to a file of the run; no terminal is left."""
-    descriptor = open_new(folder.errors, gid=gid)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(descriptor, 1)
-    os.dup2(descriptor, 2)
 
 
 if __name__ == "__main__":
