@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +14,7 @@ import msgspec
 
 from steps.detect.machine import detect
 from steps.host.opening import open_host
+from steps.model.machine import Machine
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -34,18 +37,32 @@ class Fact(NamedTuple):
     right: bool
 
 
+@cache
+def captures() -> dict[str, Path]:
+    """Return the captures by name: ours, and those of the folders in `BRINGUP_CAPTURES`."""
+    folders = [MACHINES, *(Path(part) for part in os.environ.get("BRINGUP_CAPTURES", "").split(":") if part)]
+    return {path.stem: path for folder in folders[::-1] for path in sorted(folder.glob("*.json"))}
+
+
 def names() -> tuple[str, ...]:
-    return tuple(sorted(path.stem for path in MACHINES.glob("*.json")))
+    return tuple(sorted(captures()))
 
 
 def expected(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = tomllib.loads((MACHINES / f"{name}.expect.toml").read_text(encoding="utf-8"))["expected"]
+    """Return what is true of a machine; nothing where nobody wrote it down."""
+    told = captures()[name].with_name(f"{name}.expect.toml")
+    found: dict[str, Any] = tomllib.loads(told.read_text(encoding="utf-8")).get("expected", {}) if told.exists() else {}
     return found
 
 
+@cache
+def machine(name: str) -> Machine:
+    return detect(open_host(str(captures()[name]), None))
+
+
 def detected(name: str) -> dict[str, Any]:
-    machine: dict[str, Any] = msgspec.to_builtins(detect(open_host(str(MACHINES / f"{name}.json"), None)))
-    return machine
+    document: dict[str, Any] = msgspec.to_builtins(machine(name))
+    return document
 
 
 def squash(name: object) -> str:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steps.detect.machine import detect
 from steps.detect.summary import gpu_line, headline, os_line
-from steps.host.opening import open_host
 from steps.model.machine import Machine
 from tests import scoring
 
@@ -30,7 +28,7 @@ def test_nothing_that_is_said_is_wrong() -> None:
 
 @pytest.mark.parametrize("name", scoring.names())
 def test_every_accelerator_has_an_id_a_name_and_an_architecture(name: str) -> None:
-    machine = detect(open_host(str(scoring.MACHINES / f"{name}.json"), None))
+    machine = scoring.machine(name)
     for card in machine.accelerators:
         if not card.integrated:
             assert card.name is not None
@@ -39,7 +37,7 @@ def test_every_accelerator_has_an_id_a_name_and_an_architecture(name: str) -> No
 
 
 def _machine(name: str) -> Machine:
-    return detect(open_host(str(scoring.MACHINES / f"{name}.json"), None))
+    return scoring.machine(name)
 
 
 @pytest.mark.parametrize(
