@@ -14,7 +14,7 @@ import pytest
 from tests import fresh
 from tui.options import VERBS
 
-STEPS = ("driver", "firmware", "frameworks", "hardware", "monitoring", "nccl", "toolkit", "verify")
+STEPS = ("driver", "firmware", "frameworks", "hardware", "monitoring", "nccl", "toolkit")
 SMALL = {"textual", "rich", "distro", "pygments", "markdown_it", "pynvml", "packaging", "tomli_w", "asyncio", "ssl", "http", "email"}
 """What the runner, which stays in memory for the whole of a run, has no use for."""
 ARGUMENTS = {
