@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -16,6 +17,7 @@ else:
     import tomli as tomllib
 
 R = TypeVar("R", bound=msgspec.Struct)
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class CatalogError(Exception):
@@ -31,7 +33,12 @@ def document(file: str) -> dict[str, Any]:
         raise CatalogError(f"{file}: {error}") from error
 
 
-@cache
+def _once(function: F) -> F:
+    """Cache `function` and keep its signature: `cache` alone loses which record goes in and comes out."""
+    return cast(F, cache(function))
+
+
+@_once
 def rows(file: str, array: str, record: type[R]) -> tuple[R, ...]:
     """Return the tables `[[array]]` of a TOML file as records, in the order of the file."""
     found: list[R] = []
@@ -43,7 +50,7 @@ def rows(file: str, array: str, record: type[R]) -> tuple[R, ...]:
     return tuple(found)
 
 
-@cache
+@_once
 def lines(file: str, record: type[R]) -> tuple[R, ...]:
     """Return the lines of a tab-separated file as records; its first line names the fields, an empty cell is `None`."""
     head, *body = resources.read_text("data", file).splitlines()
