@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import cast
 
+import msgspec
 import pytest
 
 from steps import driver, frameworks, text, toolkit
@@ -104,6 +105,17 @@ def test_taking_an_option_makes_the_answers_say_so() -> None:
     for option in driver.choices(here, answers)[0].options:
         taken = answered(answers, option.patch)
         assert driver.choices(here, taken)[0].taken == (option.value,)
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_titles_and_intros_fit_their_lines(name: str) -> None:
+    here = captured(name)
+    answers = recommend(here).choices or Profile()
+    for step in steps():
+        for language in LANGUAGES:
+            assert cell_len(text.say(language, step.intro(here, answers))) <= 78
+            assert text.lookup(language, f"{step.KEY}.title")
+            assert text.lookup(language, f"{step.KEY}.name")
 
 
 def test_a_clash_offers_the_other_framework_instead() -> None:
@@ -229,6 +241,26 @@ def test_debian_gets_its_non_free_components() -> None:
 
     assert packages(actions["driver.install"]) == ("nvidia-kernel-dkms", "nvidia-driver", "firmware-nvidia-gsp")
     assert "repository.components" in actions
+
+
+def test_eight_cards_behind_nvswitch_get_the_fabric_manager() -> None:
+    here = captured("dgx-a100")
+    actions = planned(here, recommend(here).choices or Profile())
+
+    assert packages(actions["driver.fabric"]) == ("nvidia-fabricmanager-580",)
+    assert "driver.fabric" not in planned(machine("a100", "a100"), recommend(machine("a100", "a100")).choices or Profile())
+
+
+def test_rocky_takes_the_repositorys_own_file_and_a_stream() -> None:
+    here = machine("4090", system="rocky 9.4", kernel="5.14.0-427.el9.x86_64")
+    answers = msgspec.structs.replace(answered(recommend(here).choices or Profile(), {"driver.branch": "580"}), frameworks={})
+    actions = planned(here, answers, Target(kernel=here.os.kernel))
+
+    assert packages(actions["driver.headers"]) == ("kernel-devel-5.14.0-427.el9.x86_64",)
+    stream = actions["repository.stream"]
+    assert isinstance(stream, Run)
+    assert stream.argv[-1] == "nvidia-driver:580-open"
+    assert packages(actions["driver.install"]) == ("nvidia-open",)
 
 
 @pytest.mark.parametrize("name", ["wsl2-rtx3060", "nogpu-dell-r6515", "dgx-spark-gb10", "azure-vgpu-a10-slice", "xe9680-mi300x"])

@@ -46,6 +46,9 @@ REPLACED = (
 )
 """Packages that a change of driver may remove: the old driver's own, nothing of containers, toolkits or the desktop."""
 
+NVSWITCH_CARDS = 8
+"""How many SXM cards a board has that connects them through NVSwitch."""
+
 
 def packages(case: Case) -> tuple[str, ...]:
     """Return the packages of the planned driver; empty when we know none for this system and source."""
@@ -105,3 +108,16 @@ def driver_adds_repository(case: Case) -> bool:
 def build_kernel(case: Case, kernel: str | None) -> str | None:
     """Return the kernel that the module is built for: the target's, or `None` for its newest."""
     return None if prebuilt(case) else kernel
+
+
+def fabric_manager(case: Case) -> str | None:
+    """Return the package of the fabric manager, or `None` where there is no NVSwitch or the package is not known.
+
+    Boards with eight SXM cards have NVSwitch; smaller ones connect their cards directly.
+    """
+    switched = [gpu for gpu in case.gpus if re.search(r"SXM|HBM3", gpu.card.name or "")]
+    if len(switched) < NVSWITCH_CARDS or case.distribution is None or case.distribution.manager != "apt":
+        return None
+    if case.driver.source == "nvidia-repo" and number(case.driver.branch or "") >= (590,):
+        return "nvidia-fabricmanager"
+    return f"nvidia-fabricmanager-{case.driver.branch}"

@@ -6,7 +6,19 @@ from steps.compat import driver_packages
 from steps.compat.case import Case
 from steps.compat.system_rules import signed
 from steps.managers import apt, apt_repository, dnf
-from steps.model.action import AnyAction, ModuleBuilt, Packages, PackagesAre, Reboot, Run, Succeeds
+from steps.model.action import (
+    AnyAction,
+    Command,
+    ManagerName,
+    ModuleBuilt,
+    Packages,
+    PackagesAre,
+    Reboot,
+    RemovePath,
+    Run,
+    Service,
+    Succeeds,
+)
 from steps.model.base import phrase
 from steps.model.plan import Target
 
@@ -20,7 +32,15 @@ def plan(case: Case, target: Target) -> tuple[AnyAction, ...]:
         return ()
     kernel = target.kernel or case.machine.os.kernel
     install = _install(case, names, kernel)
-    return (*_headers(case, kernel), *_repository(case), *_uninstall(case), install, *_key(case, target), *_afterwards(case, target))
+    return (
+        *_headers(case, kernel),
+        *_repository(case),
+        *_uninstall(case),
+        install,
+        *_key(case, target),
+        *_afterwards(case, target),
+        *_fabric(case, target),
+    )
 
 
 def _headers(case: Case, kernel: str | None) -> tuple[AnyAction, ...]:
@@ -57,7 +77,7 @@ def _repository(case: Case) -> tuple[AnyAction, ...]:
     if case.driver.source == "nvidia-repo" and url:
         if manager == "apt":
             return (*apt_repository.nvidia_repository(url), apt_repository.branch_pin(case.driver.branch or ""))
-        return dnf_repository(case, url)
+        return (*repository_file(case, url, manager), *_stream(case))
     if case.driver.source == "distro" and row and row.components and row.codename:
         return apt_repository.debian_components(row.codename, driver_packages.packages(case)[0])
     if case.driver.source == "ppa":
@@ -66,28 +86,35 @@ def _repository(case: Case) -> tuple[AnyAction, ...]:
     return ()
 
 
-def dnf_repository(case: Case, url: str) -> tuple[AnyAction, ...]:
-    """Return what makes NVIDIA's repository known to dnf, on the stream of the branch where there are streams."""
+def repository_file(case: Case, url: str, manager: ManagerName) -> tuple[AnyAction, ...]:
+    """Return what makes NVIDIA's repository known to dnf or zypper, which read one file of the repository's own."""
     token = case.repository.token if case.repository else "?"
+    title = phrase("driver.action.repository-file", token=token)
+    if manager == "zypper":
+        argv: tuple[str, ...] = ("zypper", "--non-interactive", "addrepo", "--refresh", url, f"cuda-{token}")
+        return (Run(id="repository.source", title=title, lane="packages", argv=argv, seconds=5),)
     path = f"/etc/yum.repos.d/cuda-{token}.repo"
-    add = Run(
-        id="repository.source",
-        title=phrase("driver.action.dnf-repository", token=token),
-        lane="packages",
-        argv=("curl", "--fail", "--silent", "--show-error", "--location", "--output", path, f"{url}cuda-{token}.repo"),
-        done_when=(Succeeds(argv=("test", "-s", path)),),
-        seconds=5,
-    )
-    if token not in ("rhel8", "rhel9", "amzn2023"):
-        return (add,)
-    stream = f"nvidia-driver:{case.driver.branch}" + ("-open" if case.driver.flavor == "open" else "")
+    argv = ("curl", "--fail", "--silent", "--show-error", "--location", "--output", path, f"{url}cuda-{token}.repo")
+    there = Succeeds(argv=("test", "-s", path))
     return (
-        add,
+        Run(id="repository.source", title=title, lane="packages", argv=argv, done_when=(there,), undo=(RemovePath(path=path),), seconds=5),
+    )
+
+
+def _stream(case: Case) -> tuple[AnyAction, ...]:
+    """Return what chooses the branch where drivers come as module streams."""
+    if case.repository is None or case.repository.token not in ("rhel8", "rhel9", "amzn2023"):
+        return ()
+    stream = f"nvidia-driver:{case.driver.branch}" + ("-open" if case.driver.flavor == "open" else "")
+    argv = ("dnf", "-y", "module", "enable", stream)
+    back = Command(argv=("dnf", "-y", "module", "reset", "nvidia-driver"))
+    return (
         Run(
             id="repository.stream",
             title=phrase("driver.action.stream", stream=stream),
             lane="packages",
-            argv=("dnf", "-y", "module", "enable", stream),
+            argv=argv,
+            undo=(back,),
             seconds=10,
         ),
     )
@@ -172,8 +199,7 @@ def _afterwards(case: Case, target: Target) -> tuple[AnyAction, ...]:
     """Return what brings the new module into the kernel: a reboot when another one is in the way, else loading it."""
     if target.root != "/":
         return ()
-    loaded = case.machine.driver.kernel_version is not None or any(gpu.card.kernel_driver == "nouveau" for gpu in case.gpus)
-    if loaded or case.machine.firmware.secure_boot == "enabled":
+    if _needs_reboot(case):
         return (
             Reboot(
                 id="driver.reboot",
@@ -195,3 +221,48 @@ def _afterwards(case: Case, target: Target) -> tuple[AnyAction, ...]:
             seconds=5,
         ),
     )
+
+
+def _needs_reboot(case: Case) -> bool:
+    """Return whether another module is in the way, or a key waits to be confirmed."""
+    loaded = case.machine.driver.kernel_version is not None or any(gpu.card.kernel_driver == "nouveau" for gpu in case.gpus)
+    return loaded or case.machine.firmware.secure_boot == "enabled"
+
+
+def _fabric(case: Case, target: Target) -> tuple[AnyAction, ...]:
+    """Return the fabric manager of boards with NVSwitch: without it CUDA refuses to start there (error 802)."""
+    name = driver_packages.fabric_manager(case)
+    if name is None:
+        return ()
+    title, why = phrase("driver.action.fabric"), phrase("driver.why.fabric")
+    found: list[AnyAction] = [
+        apt.install("driver.fabric", title, (name,), why=why, needs=("driver.install",), download_bytes=4_000_000, seconds=15)
+    ]
+    unit = "nvidia-fabricmanager.service"
+    if target.root == "/" and not _needs_reboot(case):
+        found.append(
+            Service(
+                id="driver.fabric-service",
+                title=phrase("driver.action.fabric-start"),
+                lane="packages",
+                unit=unit,
+                needs=("driver.load",),
+                seconds=10,
+            )
+        )
+    else:
+        enabled = Succeeds(argv=("systemctl", "is-enabled", "--quiet", unit))
+        back = Command(argv=("systemctl", "disable", unit))
+        argv = ("systemctl", "enable", unit)
+        found.append(
+            Run(
+                id="driver.fabric-service",
+                title=phrase("driver.action.fabric-enable"),
+                lane="packages",
+                argv=argv,
+                done_when=(enabled,),
+                undo=(back,),
+                seconds=3,
+            )
+        )
+    return tuple(found)

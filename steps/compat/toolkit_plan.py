@@ -5,6 +5,7 @@ from __future__ import annotations
 from steps.catalog.versions import line
 from steps.compat import driver_packages
 from steps.compat.case import Case
+from steps.compat.driver_plan import repository_file
 from steps.compat.toolkit_rules import cudnn_row, nccl_rows
 from steps.managers import apt_repository
 from steps.model.action import AnyAction, ManagerName, Packages, PackagesAre, Write
@@ -89,8 +90,10 @@ def _library(case: Case, name: str, version: str) -> dict[str, str | None]:
 def _source(case: Case, manager: ManagerName) -> tuple[AnyAction, ...]:
     """Return what makes NVIDIA's repository known, and keeps its drivers away from one that came from elsewhere."""
     url = driver_packages.repository_url(case)
-    if manager != "apt" or url is None:
+    if url is None or manager == "pacman":
         return ()
+    if manager != "apt":
+        return () if driver_packages.driver_adds_repository(case) else repository_file(case, url, manager)
     found: list[AnyAction] = []
     if not driver_packages.driver_adds_repository(case):
         found += apt_repository.nvidia_repository(url)
