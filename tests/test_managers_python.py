@@ -191,6 +191,8 @@ def test_an_environment_is_made_filled_and_written_down(tmp_path: Path, manager:
     # A file that a cut-off installation lost is seen, which pip's own check does not.
     next(folder.glob("lib/python*/site-packages/six.py")).unlink()
     assert not holds(install)
+    perform(install)
+    assert holds(install)
 
 
 @pytest.mark.net

@@ -266,12 +266,13 @@ def _made_by_venv(where: Place) -> tuple[str, ...]:
 
 
 def _installed_by_uv(where: Place, uv: str, fetch: Fetching) -> tuple[str, ...]:
+    # The call comes only when something is missing, perhaps files of a cut-off installation, whose record looks complete.
     # pip looks at all indexes alike, and people set theirs up for pip; uv by itself stops at the first that knows a name.
-    return (uv, "pip", "install", "--python", where.python, "--index-strategy", "unsafe-best-match", *fetch.options)
+    return (uv, "pip", "install", "--python", where.python, "--index-strategy", "unsafe-best-match", "--reinstall", *fetch.options)
 
 
 def _installed_by_pip(where: Place, fetch: Fetching) -> tuple[str, ...]:
-    return (where.python, "-I", "-m", "pip", "install", "--no-input", "--progress-bar", "off", *fetch.options)
+    return (where.python, "-I", "-m", "pip", "install", "--no-input", "--progress-bar", "off", "--force-reinstall", *fetch.options)
 
 
 def present(path: str) -> FileIs:
