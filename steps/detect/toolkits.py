@@ -9,6 +9,7 @@ from steps.detect.packages import Packages
 from steps.detect.probes import Probes
 from steps.model.machine import Library, Toolkit
 
+_TOOLKIT_FILES = ("version.json", "version.txt", "bin/nvcc")
 NVCC = ("nvcc", "--version")
 _VERSION = re.compile(r"(?:\d+:)?(\d+(?:\.\d+)+)")
 
@@ -18,7 +19,8 @@ def toolkits(host: Probes, packages: Packages) -> tuple[Toolkit, ...]:
     found: dict[str, Toolkit] = {}
     for path in host.glob("/usr/local/cuda-[0-9]*"):
         version = _at(host, path)
-        if version is not None:
+        # An empty folder is what a removed toolkit leaves behind.
+        if version is not None and any(host.exists(f"{path}/{file}") for file in _TOOLKIT_FILES):
             release = "-".join(version.split(".")[:2])
             packaged = packages.matching(rf"cuda-(toolkit|compiler|nvcc|runtime)-{re.escape(release)}")
             found[path] = Toolkit(
