@@ -184,9 +184,16 @@ def torch_release(version: str) -> TorchRelease | None:
     return next((row for row in torch_releases() if row.version == public), None)
 
 
+@cache
+def _variants(version: str) -> Mapping[str, TorchVariant]:
+    """Return the variants of a release by name."""
+    release = torch_release(version)
+    return {row.name: row for row in release.variant} if release else {}
+
+
 def variant_of(release: TorchRelease, name: str | None) -> TorchVariant | None:
     """Return a variant of a release by name, or `None` when it has none such."""
-    return next((row for row in release.variant if row.name == name), None)
+    return _variants(release.version).get(name or "")
 
 
 @cache
@@ -209,6 +216,12 @@ def jax_plugins() -> tuple[JaxPlugin, ...]:
 def others() -> tuple[OtherRelease, ...]:
     """Return the releases of all other packages, newest first within a package."""
     return rows("frameworks.toml", "release", OtherRelease)
+
+
+@cache
+def other(package: str, version: str) -> OtherRelease | None:
+    """Return one release of another package, or `None` when we do not know it."""
+    return next((row for row in others() if row.package == package and row.version == version), None)
 
 
 @cache

@@ -133,7 +133,7 @@ def _variants(case: Case, release: catalog.TorchRelease, asked: str | None) -> l
 
     def key(row: catalog.TorchVariant) -> tuple[object, ...]:
         cuda = cuda_of(row.name) or "0"
-        lacking = sum(has_kernels(row, arch, gpu) is not True for gpu in case.gpus)
+        lacking = sum(has_kernels(row, arch, gpu) is not True for gpu in case.kinds)
         return (
             lacking,
             bool(limit and number(cuda) > number(limit)),
@@ -147,7 +147,7 @@ def _variants(case: Case, release: catalog.TorchRelease, asked: str | None) -> l
 def _starts(case: Case, row: catalog.TorchVariant) -> bool:
     """Return whether a CUDA variant may start at all: cheap, and no stricter than the rules."""
     cuda = cuda_of(row.name)
-    if cuda is None or all(has_kernels(row, case.machine.os.arch, gpu) is False for gpu in case.gpus):
+    if cuda is None or all(has_kernels(row, case.machine.os.arch, gpu) is False for gpu in case.kinds):
         return False
     floor = driver_floor(cuda)
     return case.driver.version is None or floor is None or at_least(case.driver.version, floor)

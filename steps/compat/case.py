@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from steps.catalog import stack
+from steps.catalog import frameworks, stack
 from steps.catalog.versions import line, number
 from steps.model.base import Phrase, phrase
 from steps.model.machine import Accelerator, Flavor, Machine, judged
@@ -107,6 +107,18 @@ def _release(version: str | None) -> str | None:
     return found.group() if found else None
 
 
+_seen: list[tuple[Machine, tuple[Gpu, ...]]] = []
+"""The cards of the machine looked at last: every option of every step asks for them."""
+
+
+def _cards(machine: Machine) -> tuple[Gpu, ...]:
+    """Return the NVIDIA cards of a machine, if the plan is for NVIDIA's."""
+    if not (_seen and _seen[0][0] is machine):
+        mine = {id(card) for card in judged(machine) if card.vendor == "nvidia"}
+        _seen[:] = [(machine, tuple(Gpu(at, card) for at, card in enumerate(machine.accelerators) if id(card) in mine))]
+    return _seen[0][1]
+
+
 @dataclass(frozen=True)
 class Case:
     """A machine and answers, with what follows from both; computed once, looked at by every rule."""
@@ -118,12 +130,7 @@ class Case:
     def gpus(self) -> tuple[Gpu, ...]:
         """The NVIDIA cards that choices are made for; those that the answers ignore are left out."""
         left_out = self.answers.driver.ignore or ()
-        cards = judged(self.machine)
-        return tuple(
-            Gpu(i, card)
-            for i, card in enumerate(self.machine.accelerators)
-            if card in cards and card.vendor == "nvidia" and card.address not in left_out
-        )
+        return tuple(gpu for gpu in _cards(self.machine) if gpu.card.address not in left_out or gpu.card.address is None)
 
     @cached_property
     def kinds(self) -> tuple[Gpu, ...]:
@@ -189,6 +196,22 @@ class Case:
             return DriverCase("none")
         origin: Literal["host", "installed"] = "host" if self.wsl or self.contained else "installed"
         return DriverCase(origin, line(version, 1), version, self.machine.driver.flavor, "keep")
+
+    @cached_property
+    def torch(self) -> frameworks.TorchRelease | None:
+        """The row of the wanted PyTorch."""
+        wanted = self.answers.frameworks.get("torch")
+        return frameworks.torch_release(wanted) if wanted else None
+
+    @cached_property
+    def variant(self) -> str | None:
+        """The wanted variant; without one it is the package index's own."""
+        return self.answers.frameworks.get("variant") or (self.torch.default_variant if self.torch else None)
+
+    @cached_property
+    def others(self) -> tuple[frameworks.OtherRelease, ...]:
+        """The rows of the wanted packages beside the big three."""
+        return tuple(row for name, version in self.answers.frameworks.items() if (row := frameworks.other(name, version)))
 
     @cached_property
     def cuda(self) -> str | None:

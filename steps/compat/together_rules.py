@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -85,6 +86,7 @@ def _excluded(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, str] |
     return None
 
 
+@cache
 def _parsed(text: str) -> Requirement | None:
     """Return a requirement, or `None` when it is malformed."""
     from packaging.requirements import InvalidRequirement, Requirement  # 20 ms, needed only where two frameworks meet
@@ -111,8 +113,8 @@ def _exact_torch(case: Case) -> tuple[Finding, ...]:
     if torch is None or not re.match(r"\d", torch):
         return ()
     found: list[Finding] = []
-    for row in catalog.others():
-        if wanted.get(row.package) != row.version or row.package in ("torchvision", "torchaudio"):
+    for row in case.others:
+        if row.package in ("torchvision", "torchaudio"):
             continue
         need = next((spec for spec in map(_parsed, row.requires) if spec and spec.name == "torch"), None)
         if need and not _contains(need, torch):

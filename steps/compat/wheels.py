@@ -14,14 +14,12 @@ from steps.compat.findings import MINOR
 
 def torch_release(case: Case) -> catalog.TorchRelease | None:
     """Return the row of the wanted PyTorch."""
-    wanted = case.answers.frameworks.get("torch")
-    return catalog.torch_release(wanted) if wanted else None
+    return case.torch
 
 
 def variant_name(case: Case) -> str | None:
     """Return the wanted variant; without one it is the package index's own."""
-    release = torch_release(case)
-    return case.answers.frameworks.get("variant") or (release.default_variant if release else None)
+    return case.variant
 
 
 def torch_variant(case: Case) -> catalog.TorchVariant | None:
@@ -93,9 +91,7 @@ def driver_floors(case: Case) -> list[tuple[str, str, str]]:
     plugin = next((one for one in catalog.jax_plugins() if one.name == jax_extra(case)), None)
     if "jax" in wanted and plugin and plugin.driver:
         found.append((f"jax[{plugin.name}] {wanted['jax']}", plugin.driver, plugin.source))
-    for other in catalog.others():
-        if other.driver and wanted.get(other.package) == other.version:
-            found.append((f"{other.package} {other.version}", other.driver, other.source))
+    found += [(f"{row.package} {row.version}", row.driver, row.source) for row in case.others if row.driver]
     return found
 
 
@@ -125,7 +121,7 @@ def pythons_of(case: Case, name: str) -> tuple[tuple[str, ...], str] | None:
     if name == "jax":
         jax = next((row for row in catalog.jax_releases() if row.version == wanted), None)
         return (jax.pythons, jax.source) if jax else None
-    other = next((row for row in catalog.others() if row.package == name and row.version == wanted), None)
+    other = catalog.other(name, wanted or "")
     return (other.pythons, other.source) if other and other.pythons else None
 
 
@@ -147,9 +143,5 @@ def glibc_floors(case: Case) -> list[tuple[str, str, str]]:
         if wanted.get("tensorflow") == row.version
     ]
     floors += [(f"jax {row.version}", row.glibc, row.source) for row in catalog.jax_releases() if wanted.get("jax") == row.version]
-    floors += [
-        (f"{row.package} {row.version}", row.glibc, row.source)
-        for row in catalog.others()
-        if row.glibc and wanted.get(row.package) == row.version
-    ]
+    floors += [(f"{row.package} {row.version}", row.glibc, row.source) for row in case.others if row.glibc]
     return floors
