@@ -143,7 +143,9 @@ def progress(plan: Plan, state: RunState, now: float) -> Progress:
     done = sum(of(state, action.id).status in SETTLED for action in plan.actions)
     started = state.started if state.started is not None else now
     end = state.ended if state.ended is not None and state.status in ENDED else now
-    number = min(total, done + 1) if state.status in ENDED and state.status != "failed" else focus(plan, state) + 1
+    at = focus(plan, state)
+    busy = of(state, plan.actions[at].id).status in ("asks", "failed", "running")
+    number = at + 1 if busy else max(1, done)
     return Progress(number, total, done, max(0.0, end - started), _left(plan, state, now))
 
 

@@ -8,9 +8,11 @@ import pyte
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.style import Style
 
 from steps.engine.client import Spool
 from tui.widgets.light_vt import CLIP, PLAIN, Emulator, Look, opened_at, pieces, plain, screen_open
+from tui.widgets.log_pane import strip
 from tui.widgets.spool_lines import BLOCK, SpoolLines
 
 WORDS = st.text(alphabet="abc XYZ019.:/%", min_size=1, max_size=12)
@@ -90,6 +92,13 @@ def test_a_dialog_is_shown_as_the_terminal_would() -> None:
     assert "".join(text for text, _ in emulator.row(2)).rstrip() == "    Configuring"
     assert ("Configuring", Look(fore=15, back=4)) in emulator.row(2)
     assert emulator.cursor == (0, 8)
+
+
+def test_a_line_longer_than_the_window_says_that_it_goes_on() -> None:
+    assert strip(b"0123456789", 8, Style()).text == " 012345…"
+    assert strip(b"0123456", 8, Style()).text == " 0123456"
+    assert strip(b"0123456789", 8, Style(), shift=5).text == " 56789  "
+    assert strip("汉字汉字汉字".encode(), 8, Style()).text == " 汉字汉…"
 
 
 # --- lines by offset --------------------------------------------------------------------------------

@@ -26,6 +26,27 @@ async def test_every_row_fills_the_window_and_nothing_more(tmp_path: Path, make:
         assert [width(row) for row in picture(app)] == [80] * 24
 
 
+@pytest.mark.parametrize("size", [(120, 40), (79, 20), (60, 18)])
+async def test_other_windows_keep_the_state_and_the_keys(tmp_path: Path, size: tuple[int, int]) -> None:
+    for number, make in enumerate((halfway, failed, asking)):
+        app = Watching(make(tmp_path / str(number)))
+        async with app.run_test(size=size) as pilot:
+            await until(pilot, lambda app=app: len(picture(app)) == size[1] and shows(app, "? help", " of 9 "))  # type: ignore[misc]  # bound at once
+            assert {width(row) for row in picture(app)} == {size[0]}
+
+
+async def test_plain_marks_use_ascii_alone_and_move_nothing(tmp_path: Path) -> None:
+    app = Watching(halfway(tmp_path))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "▸ running"))
+        before = picture(app)
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: shows(app, "> running"))
+        after = picture(app)
+        assert all(row.isascii() for row in after)
+        assert [row.find("Kernel headers") for row in after] == [row.find("Kernel headers") for row in before]
+
+
 async def test_the_list_says_what_is_done_and_what_runs(tmp_path: Path) -> None:
     app = Watching(halfway(tmp_path))
     async with app.run_test(size=(80, 24)) as pilot:

@@ -116,6 +116,5 @@ class Viewer:
             if not self.look(0.05):
                 time.sleep(0.01)
             if not self._process.isalive():
-                code: int = self._process.exitstatus
-                return code
+                return int(self._process.exitstatus or 0)
         raise AssertionError(self.seen)

@@ -29,7 +29,7 @@ from tui.screens.run_panes import (
     state_words,
     title_words,
 )
-from tui.theme import style
+from tui.theme import spelled, style
 from tui.watching import ENDED, PROOF_FAILED, Quiet, Watched, deciding, focus, gone, of, title
 from tui.widgets.action_list import WINDOW, action_rows, rule
 from tui.widgets.answer_field import AnswerField
@@ -247,6 +247,7 @@ class RunView(Page):
         """Put the log pane over these rows, or take it away."""
         pane = self.pane
         pane.base = style(self.shell.palette, "text")
+        pane.more = spelled("…", self.shell.marks)
         pane.dialog = self._question is not None and self._question.is_dialog
         shown = row is not None and height > 0
         if pane.display != shown:

@@ -46,6 +46,8 @@ class LogPane(Widget, can_focus=False):
         """Whether the last search found nothing."""
         self.base = Style()
         """The ink and the ground of what has no colour of its own."""
+        self.more = "…"
+        """The sign at the end of a line that goes on."""
         self.dialog = False
         """Whether a program asks through its own screen, even if it did not take the alternate one."""
         self._shift = 0
@@ -213,13 +215,13 @@ class LogPane(Widget, can_focus=False):
             self._strips = []
             return
         ends = self.top is None or self.top + height >= self.total
-        looks = (width, self.base, self._shift)
+        looks = (width, self.base, self._shift, self.more)
         place = (self.top, height, self.found, self.lines.size if ends else None)
         if self._painted == (place, looks):
             return
         known = dict(zip(self._raw, self._strips, strict=True)) if self._painted is not None and self._painted[1] == looks else {}
         self._raw = self.lines.tail(height) if self.top is None else self.lines.window(self.top, height)
-        self._strips = [known.get(raw) or strip(raw, width, self.base, self._shift) for raw in self._raw]
+        self._strips = [known.get(raw) or strip(raw, width, self.base, shift=self._shift, more=self.more) for raw in self._raw]
         self._painted = (place, looks)
         at = -1 if self.found is None or self.top is None else self.found - self.top
         if 0 <= at < len(self._strips):
@@ -227,7 +229,11 @@ class LogPane(Widget, can_focus=False):
             self._painted = None
 
 
-def strip(raw: bytes, width: int, base: Style, shift: int = 0) -> Strip:
-    """Return one raw line as a row of `width` cells, one blank cell before it."""
+def strip(raw: bytes, width: int, base: Style, *, shift: int = 0, more: str = "…") -> Strip:
+    """Return one raw line as a row of `width` cells, one blank cell before it; `more` ends a line that goes on."""
+    room = width - 1
     text = painted(pieces(raw), base, limit=width + shift)
-    return Strip([Segment(" ", base), *text.crop_extend(shift, shift + width - 1, base)], width)
+    shown = text.crop_extend(shift, shift + room, base)
+    if text.cell_length > shift + room:
+        shown = Strip([*shown.crop(0, room - 1), Segment(more, base)], room)
+    return Strip([Segment(" ", base), *shown], width)
