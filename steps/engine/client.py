@@ -115,14 +115,6 @@ def find(run_id: str | None) -> RunHandle:
     raise InputError("run-unknown", run=run_id or "")
 
 
-def at(folder: str) -> RunHandle:
-    """Return the run in `folder`, as a command of the run itself finds it in `BRINGUP_RUN`; raises `InputError("run-unknown")`."""
-    found = RunFolder(Path(folder))
-    if not found.exists():
-        raise InputError("run-unknown", run=folder)
-    return RunHandle(found)
-
-
 class Spool:
     """The output of one action, read by offset while it grows."""
 

@@ -82,8 +82,9 @@ def _verified_profile(asked: Asked, environ: Mapping[str, str]) -> Profile:
     """Return the profile to prove: asked for, of the run this is part of, of the newest run, else what is installed."""
     if asked.profile:
         return read_profile(asked.profile)
-    if folder := environ.get("BRINGUP_RUN"):
-        return client.at(folder).plan.profile
+    # The engine marks the commands of a run with its id and the action's.
+    if mark := environ.get("BRINGUP_RUN"):
+        return client.find(mark.partition("/")[0]).plan.profile
     if client.runs():
         return client.find(None).plan.profile
     return Profile()
