@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from steps import text
 from steps.catalog import load
-from steps.errors import BringupError, Busy, PreflightError
+from steps.errors import PreflightError
 from steps.model.action import ManagerName, Packages, PackagesAre
 from steps.model.base import Record, Words
 
@@ -216,11 +216,6 @@ def _check_space(simulation: Simulation, host: Host) -> None:
 def _gigabytes(size: int) -> str:
     """Return a size as disks are labelled."""
     return f"{size / 1e9:.1f} GB"
-
-
-def refuse_busy(holder: Holder) -> BringupError:
-    """Return the error that names who holds the package manager."""
-    return Busy("package-manager-locked", holder=holder.name or "?", pid=holder.pid or 0, lock=holder.lock)
 
 
 # --- probes ---------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from steps.errors import PreflightError
-from steps.model.action import AnyAction, FileIs, RemovePath, Run, Succeeds
+from steps.model.action import AnyAction, RemovePath, Run, Succeeds
 from steps.model.base import Record, phrase
 from steps.model.machine import Machine
 from steps.model.plan import Installer, Target
@@ -273,8 +273,3 @@ def _installed_by_uv(where: Place, uv: str, fetch: Fetching) -> tuple[str, ...]:
 
 def _installed_by_pip(where: Place, fetch: Fetching) -> tuple[str, ...]:
     return (where.python, "-I", "-m", "pip", "install", "--no-input", "--progress-bar", "off", "--force-reinstall", *fetch.options)
-
-
-def present(path: str) -> FileIs:
-    """Return the probe that an environment's interpreter is there."""
-    return FileIs(path=f"{path}/bin/python")
