@@ -181,6 +181,8 @@ def _notes(case: Case, row: stack.Branch) -> tuple[Note, ...]:
     notes.append(Note(label="undo", text=phrase("driver.note.undo")))
     if any(gpu.row and gpu.row.last_branch == row.name for gpu in case.gpus):
         notes.append(Note(label="trap", text=phrase("driver.note.last", branch=row.name)))
+    if row.confidence == "low":
+        notes.append(Note(label="trap", text=phrase("driver.note.low")))
     notes.append(Note(label="source", text=row.source))
     return tuple(notes)
 

@@ -194,6 +194,8 @@ def _notes(case: Case, name: str) -> tuple[Note, ...]:
     release = torch_release(case)
     if name == "torch" and release:
         notes.append(Note(label="cost", text=phrase("frameworks.note.cost", megabytes=framework_plan.megabytes(case))))
+        if release.confidence == "low":
+            notes.append(Note(label="trap", text=phrase("frameworks.note.low")))
         notes.append(Note(label="source", text=release.source))
     return tuple(notes)
 

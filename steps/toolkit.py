@@ -82,6 +82,7 @@ def _line(case: Case, version: str) -> Option:
         *((Note(label="changes", text=_change(changed)),) if _change(changed) else ()),
         Note(label="cost", text=phrase("toolkit.note.cost")),
         Note(label="undo", text=phrase("toolkit.note.undo")),
+        *((Note(label="trap", text=phrase("toolkit.note.low")),) if row.confidence == "low" else ()),
         Note(label="source", text=row.source),
     )
     return Option(
@@ -181,7 +182,7 @@ def _library(case: Case, name: str, title: str, lines: tuple[str, ...], chosen: 
         if bad
         else tuple(
             Note(label="leads-to", text=f"{_verb(case)} {' '.join(names)}", command=True)
-            for names in (toolkit_plan.library_names(case, name, version),)
+            for names in (toolkit_plan.library_names(Case(case.machine, answers), name, version),)
             if names
         ),
         patch={key: "none" if on else version},
