@@ -8,7 +8,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from steps.engine.folder import Origin, Owner, RunFolder, open_new, write_at_once
+from steps.engine.folder import STATE_VARIABLE, Origin, Owner, RunFolder, open_new, write_at_once
 from steps.engine.journal import Journal
 from steps.engine.prompts import Desk
 from steps.host.base import WritableHost
@@ -104,5 +104,7 @@ class Context:
         base = {"PATH": f"{home}/.local/bin:{_PATH}" if person else _PATH, "HOME": home, "USER": name, "LOGNAME": name, "SHELL": "/bin/sh"}
         if person and Path(f"/run/user/{self.owner.uid}").is_dir():
             base["XDG_RUNTIME_DIR"] = f"/run/user/{self.owner.uid}"
+        # Where runs lie: `bringup verify`, the last command of a run, looks its own run up.
+        base |= {name: os.environ[name] for name in (STATE_VARIABLE, "XDG_STATE_HOME") if name in os.environ}
         quiet = {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "LANG": "C.UTF-8", "LANGUAGE": "", "PAGER": "cat"}
         return {**base, **self.origin.environment, **quiet, **more, self.mark_name: self.mark_of(action.id)}
