@@ -15,7 +15,8 @@ from tui.privilege import Sudo, sudo
 from tui.screens.base import Key, event_name
 from tui.screens.prompt import dialog_keys
 from tui.screens.run_keys import ANSWERING, DIALOG, SEARCHING, TYPED_WORD, keys_of
-from tui.screens.run_panes import Ask, face, ways_out
+from tui.screens.run_panes import Ask, ways_out
+from tui.screens.run_seen import face
 from tui.screens.run_view import RunView
 from tui.screens.verify import VerifyScreen
 from tui.watching import ENDED, Watched, of

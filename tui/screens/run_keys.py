@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from steps.model.base import phrase
 from tui.screens.base import Key
-from tui.screens.run_panes import Seen, face
+from tui.screens.run_seen import Seen, face
 
 
 def _key(keys: tuple[str, ...], action: str, cap: str, words: str, *, footer: bool = True) -> Key:

@@ -1,216 +1,35 @@
-"""What stands around and in place of the log while a run is watched: words and rows, from what is seen of the run."""
+"""The log's rule, and what takes the log's place: why it failed and the ways out, a reboot, a word to type."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from steps.model.action import AnyAction, Reboot
-from steps.model.base import Param, phrase
-from steps.model.plan import Plan
-from steps.model.run import ActionState, RunState
-from steps.text import Language, say
-from tui.cells import Line, Span, cut, pad, width, wrap
+from steps.model.action import Reboot
+from steps.model.base import Param
+from steps.text import say
+from tui.cells import Line, Span, cut, pad, wrap
+from tui.screens.run_seen import Seen, hours
 from tui.theme import MARKS
-from tui.watching import Progress, about, background, cause, clock, focus, installing, of, progress, title
-
-Face = Literal["log", "question", "failed", "reboot", "gone", "ended"]
-"""What the run shows by itself, when nothing else is opened over it."""
-_NOTED = 15.0
-"""Seconds of silence before anything is said about it."""
-_UNUSUAL = 120.0
-"""Seconds of silence that are worth a word where nothing says what is normal."""
+from tui.watching import background, cause, title
+from tui.widgets.action_list import rule
+from tui.widgets.log_pane import LogPane
 
 
-class Seen(NamedTuple):
-    """All that the screen draws from."""
-
-    plan: Plan
-    state: RunState
-    run: str
-    now: float
-    language: Language
-    gone: bool
-    quiet: float
-    """Seconds without output of the action that matters now."""
-    attached: int | None = None
-    """Lines that were there when this viewer came back to the run, while that is worth saying."""
-
-    def say(self, key: str, /, **params: Param) -> str:
-        """Return the words `run.<key>`."""
-        return say(self.language, phrase(f"run.{key}", **params))
-
-    @property
-    def at(self) -> int:
-        """The action that matters now, counted from 0."""
-        return focus(self.plan, self.state)
-
-    @property
-    def action(self) -> AnyAction:
-        """The action that matters now."""
-        return self.plan.actions[self.at]
-
-    @property
-    def one(self) -> ActionState:
-        """How far that action is."""
-        return of(self.state, self.action.id)
-
-    @property
-    def progress(self) -> Progress:
-        """How far the run is."""
-        return progress(self.plan, self.state, self.now)
-
-    @property
-    def too_quiet(self) -> bool:
-        """Whether the silence is longer than is normal for the action."""
-        usual = self.action.quiet_seconds
-        return self.state.status == "running" and self.one.status == "running" and usual is not None and self.quiet > usual
-
-
-def face(seen: Seen) -> Face:
-    """Return what the run shows by itself."""
-    if seen.gone:
-        return "gone"
-    if seen.state.prompt is not None and seen.state.status not in ("cancelled", "undone"):
-        return "question"
-    match seen.state.status:
-        case "failed":
-            return "failed"
-        case "reboot":
-            return "reboot"
-        case "done" | "cancelled" | "undone" | "undo-failed":
-            return "ended"
-        case "starting" | "running" | "paused" | "asks" | "undoing":
-            return "log"
-
-
-def state_words(seen: Seen) -> str:
-    """Return the state of the run as the header says it."""
-    if seen.gone:
-        return seen.say("state.gone")
-    known = seen.progress
-    if seen.too_quiet:
-        return seen.say("state.quiet")
-    if seen.state.prompt is not None:
-        return seen.say("state.asks")
-    if seen.attached is not None and seen.state.status == "running":
-        return seen.say("state.attached")
-    return seen.say(f"state.{seen.state.status}", n=known.number, total=known.total, next=known.done + 1)
-
-
-def header_words(seen: Seen, room: int) -> str:
-    """Return the run's name and start, as the header says them beside the machine; the start only where it fits whole."""
-    name = f"{seen.plan.target.name} · " if seen.plan.target.name else ""
-    short = name + seen.say("header.new", id=seen.run)
-    if seen.state.started is None:
-        return short
-    long = name + seen.say("header.started", id=seen.run, time=hours(seen.state.started))
-    return long if width(long) <= room else short
-
-
-def title_words(seen: Seen) -> str:
-    """Return the title: what is installed, or how it ended."""
-    match seen.state.status:
-        case "failed":
-            return seen.say("title.failed", n=seen.at + 1, title=title(seen.action, seen.language))
-        case "done" if seen.plan.target.rehearsal:
-            return seen.say("title.rehearsed")
-        case "cancelled" | "reboot" | "undoing" | "undone" | "undo-failed" | "done":
-            return seen.say(f"title.{seen.state.status}", time=hours(seen.state.started or seen.now))
-        case "starting" | "running" | "paused" | "asks":
-            return installing(seen.plan, seen.language)
-
-
-def hours(at: float) -> str:
-    """Return a moment as the person's own clock shows it."""
-    return time.strftime("%H:%M", time.localtime(at))
-
-
-# --- the state lines --------------------------------------------------------------------------------
-
-
-def state_lines(seen: Seen) -> list[Line]:
-    """Return the two rows that say how far it is and what is normal."""
-    known = seen.progress
-    count = Span(" " + seen.say("count", n=known.number, total=known.total), "strong")
-    gone = clock(known.gone, seen.language)
-    if seen.gone:
-        return [(count, Span("   " + seen.say("time.gone", time=gone))), _marked("bad", seen.say("line.gone"))]
-    match seen.state.status:
-        case "failed":
-            return [(count, Span("   " + seen.say("time.stopped", time=gone) + "   " + seen.say("line.failed", done=known.done)))]
-        case "reboot":
-            return [
-                (
-                    Span(" " + seen.say("count", n=known.done, total=known.total), "strong"),
-                    Span("   " + seen.say("time.gone", time=gone) + "   " + seen.say("line.reboot")),
-                )
-            ]
-        case "done" | "cancelled" | "undone" | "undo-failed":
-            done = seen.say("count-done", n=known.done, total=known.total)
-            return [(Span(" " + done, "strong"), Span("   " + seen.say("time.took", time=gone))), _marked(*_ending(seen))]
-        case "starting" | "running" | "paused" | "asks" | "undoing":
-            return [_running_line(seen, count, gone), _second_line(seen)]
-
-
-def _ending(seen: Seen) -> tuple[str, str]:
-    """Return the mark and the sentence of a run that is over."""
-    ink = {"done": "good", "undone": "good", "cancelled": "info"}.get(seen.state.status, "bad")
-    return ink, seen.say(f"line.{seen.state.status}")
-
-
-def _running_line(seen: Seen, count: Span, gone: str) -> Line:
-    """Return how many steps, how long so far, how long still, and when anything was printed last."""
-    left = seen.progress.left
-    if left is not None and seen.state.status == "running":
-        times = seen.say("time.left", time=gone, left=about(left, seen.language))
+def log_rule(seen: Seen, pane: LogPane, shown: str | None, columns: int) -> Line:
+    """Return the line above the log of the action `shown`: which log it is, and where in it the pane stands."""
+    at = next((at for at, action in enumerate(seen.plan.actions) if action.id == shown), seen.at)
+    label = seen.say("rule.log", n=at + 1, title=cut(title(seen.plan.actions[at], seen.language), 30))
+    if pane.searching:
+        place = seen.say("rule.searching")
+    elif pane.missed:
+        place = seen.say("rule.not-found")
+    elif pane.top is None:
+        key = "screen" if pane.pictured else "following-one" if pane.total == 1 else "following"
+        place = seen.say(f"rule.{key}", lines=f"{pane.total:,}")
     else:
-        times = seen.say("time.gone", time=gone)
-    last = ""
-    if seen.one.status == "running":
-        last = "   " + seen.say("time.last", time=clock(seen.quiet, seen.language))
-    return (count, Span("   " + times), Span(last, "mute"))
-
-
-def _second_line(seen: Seen) -> Line:
-    """Return what is to be known now: a question, a pause, a silence; empty when nothing is."""
-    if seen.state.prompt is not None:
-        return _marked("catch", seen.say("line.asks"))
-    if seen.state.status == "paused":
-        known = seen.progress
-        return _marked("info", seen.say("line.paused", n=known.done, total=known.total))
-    if seen.attached is not None:
-        return _marked("good", seen.say("line.attached", n=f"{seen.attached:,}"))
-    if seen.state.status != "running" or seen.one.status != "running" or seen.quiet < _NOTED:
-        return ()
-    usual = seen.action.quiet_seconds
-    quiet = clock(seen.quiet, seen.language)
-    if usual is None:
-        return _marked("info", seen.say("line.no-output", time=quiet)) if seen.quiet >= _UNUSUAL else ()
-    if seen.quiet <= usual:
-        why = say(seen.language, seen.action.quiet_why) or seen.say("line.silence", time=about(usual, seen.language))
-        return _marked("running", why, mark="·")
-    return _marked("catch", seen.say("line.too-quiet", time=quiet, usual=clock(usual, seen.language)))
-
-
-def _marked(ink: str, sentence: str, mark: str | None = None) -> Line:
-    """Return a sentence with its mark before it."""
-    return (Span(" "), Span(mark or MARKS[ink], ink), Span(f" {sentence}"))
-
-
-def next_words(seen: Seen) -> str:
-    """Return the row above the keys."""
-    if seen.gone:
-        return seen.say("next.gone")
-    if seen.state.prompt is not None:
-        return seen.say("next.asks")
-    if seen.state.status == "paused" and any(one.status == "running" for one in seen.state.actions.values()):
-        return seen.say("next.pausing")
-    return seen.say(f"next.{seen.state.status}")
-
-
-# --- panes that take the log's place ----------------------------------------------------------------
+        place = seen.say("rule.place", at=f"{pane.last_shown:,}", lines=f"{pane.total:,}")
+    return rule(label, place, columns)
 
 
 class WayOut(NamedTuple):

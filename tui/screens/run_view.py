@@ -16,21 +16,10 @@ from steps.text import say, say_error
 from tui.cells import BLANK, Line, Span, cut, width
 from tui.screens.base import HELP, LEAST_COLUMNS, LEAST_ROWS, Key, Page
 from tui.screens.prompt import Question, known
-from tui.screens.run_panes import (
-    Ask,
-    Seen,
-    ask_lines,
-    face,
-    failure_lines,
-    header_words,
-    next_words,
-    reboot_lines,
-    state_lines,
-    state_words,
-    title_words,
-)
+from tui.screens.run_panes import Ask, ask_lines, failure_lines, log_rule, reboot_lines
+from tui.screens.run_seen import Seen, face, header_words, next_words, state_lines, state_words, title_words
 from tui.theme import spelled, style
-from tui.watching import ENDED, PROOF_FAILED, Quiet, Watched, deciding, focus, gone, of, title
+from tui.watching import ENDED, PROOF_FAILED, Quiet, Watched, deciding, focus, gone, of
 from tui.widgets.action_list import WINDOW, action_rows, rule
 from tui.widgets.answer_field import AnswerField
 from tui.widgets.footer import footer
@@ -299,19 +288,7 @@ class RunView(Page):
             return rule(
                 seen.say(f"rule.{face(seen)}"), seen.say("rule.l-log"), columns, "bad-strong" if face(seen) == "failed" else "accent-strong"
             )
-        index = next((at for at, action in enumerate(seen.plan.actions) if action.id == self._shown), seen.at)
-        label = seen.say("rule.log", n=index + 1, title=cut(title(seen.plan.actions[index], seen.language), 30))
-        pane = self.pane
-        if pane.searching:
-            place = seen.say("rule.searching")
-        elif pane.missed:
-            place = seen.say("rule.not-found")
-        elif pane.top is None:
-            key = "screen" if pane.pictured else "following-one" if pane.total == 1 else "following"
-            place = seen.say(f"rule.{key}", lines=f"{pane.total:,}")
-        else:
-            place = seen.say("rule.place", at=f"{pane.last_shown:,}", lines=f"{pane.total:,}")
-        return rule(label, place, columns)
+        return log_rule(seen, self.pane, self._shown, columns)
 
     def _search_line(self, columns: int) -> Line:
         """Return the row of the search field."""

@@ -10,7 +10,7 @@ from steps.text import say
 from tui.cells import BLANK, Line, Span, beside, cut, pad, wrap
 from tui.follow import exit_code
 from tui.screens.base import Key, Page
-from tui.screens.run_panes import hours
+from tui.screens.run_seen import hours
 from tui.theme import MARKS
 from tui.watching import Watched, clock, proven
 from tui.widgets.header import header
