@@ -209,7 +209,7 @@ class BringupApp(LookingApp):
         self._leave_now()
 
     def _leave_now(self) -> None:
-        self.exit(0)
+        self.exit(self.trouble.exit_code if self.trouble is not None and not self.wizard.ready else 0)
 
     def _save_and_leave(self) -> None:
         if self.save_text(self.profile_name(), self.wizard.backend.profile_text(self.wizard.answers)):

@@ -115,17 +115,20 @@ class LookingApp(Shell):
     def on_failed(self, message: Failed) -> None:
         """Say what went wrong and what to do."""
         self._looking = False
-        if not self.wizard.ready:
-            self.trouble = message.error
-        self.tell(say_error(self.language, message.error.code, message.error.params))
+        self._trouble_of(message.error)
 
     def on_broken(self, message: Broken) -> None:
         """Say that this is our fault, and that nothing was changed."""
         self._looking = False
-        error = BringupError("bug", detail=message.detail)
-        if not self.wizard.ready:
+        self._trouble_of(BringupError("bug", detail=message.detail))
+
+    def _trouble_of(self, error: BringupError) -> None:
+        """Say an error: on the first screen while no machine is known, else below the title."""
+        if self.wizard.ready:
+            self.tell(say_error(self.language, error.code, error.params))
+        else:
             self.trouble = error
-        self.tell(say_error(self.language, error.code, error.params))
+            self._redraw()
 
     def tell(self, sentence: str) -> None:
         """Say a sentence below the title of the screen."""

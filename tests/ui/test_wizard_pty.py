@@ -29,7 +29,8 @@ class House(MadeUp):
         return super().start(plan, sudo)
 
 told = terminal.survey(os.environ)
-app = BringupApp(House(Path({folder!r}), privilege={privilege!r}), language={language!r}, palette=told.palette, marks=told.marks, probe=True)
+house = House(Path({folder!r}), privilege={privilege!r})
+app = BringupApp(house, language={language!r}, palette=told.palette, marks=told.marks, probe=True)
 app.can_show_han = told.han
 sys.exit(app.run() or 0)
 """
@@ -56,7 +57,7 @@ def made_up(
 
 def bringup(*arguments: str, environ: Mapping[str, str] | None = None, columns: int = 80, rows: int = 24) -> Terminal:
     """Return a terminal with the command itself."""
-    source = f"import sys; sys.path.insert(0, {str(ROOT)!r}); sys.argv[1:] = {list(arguments)!r}; from tui.__main__ import main; main()"
+    source = f"import sys; sys.path.insert(0, {str(ROOT)!r}); sys.argv[1:] = {list(arguments)!r}\nfrom tui.__main__ import main; main()"
     return Terminal((sys.executable, "-I", "-c", source), environ or environment(), columns=columns, rows=rows)
 
 
@@ -158,3 +159,64 @@ def test_control_c_leaves_with_the_terminal_as_it_was(tmp_path: Path) -> None:
         terminal.press("ctrl+c")
         assert terminal.ended() == 0
         assert b"\x1b[?1049l" in terminal.raw
+
+
+# --- the command itself, on recorded machines --------------------------------------------------------
+
+
+MACHINES = ROOT / "tests" / "machines"
+
+
+@pytest.mark.parametrize("language", ["en", "zh_CN"])
+def test_every_step_of_the_setup_fits_the_terminal_with_real_data(language: str) -> None:
+    titles = {
+        "en": ("1 of 8", "2 of 8", "3 of 8", "4 of 8", "5 of 8", "6 of 8", "7 of 8", "8 of 8"),
+        "zh_CN": tuple(f"第 {at} 步" for at in range(1, 9)),
+    }
+    machine = MACHINES / "rtx5090-u2404-fresh.json"
+    with bringup("--machine", str(machine), "--lang", language) as terminal:
+        terminal.until("580", "PyTorch")
+        terminal.press("down", "enter")
+        for title in titles[language]:
+            # pyte keeps the second cell of a wide letter empty, which its display shows as nothing.
+            shown = terminal.until(title)
+            lines = shown.splitlines()
+            assert len(lines) == 24
+            assert "│" in lines[4]
+            assert "?" in lines[23]
+            terminal.press("enter")
+
+
+def test_an_impossible_driver_says_why_on_a_recorded_machine() -> None:
+    with bringup("--machine", str(MACHINES / "rtx5090-u2404-fresh.json")) as terminal:
+        terminal.until("580 open", "REHEARSAL")
+        terminal.press("down", "enter", "n", "n")
+        terminal.until("3 of 8", "595 proprietary")
+        terminal.press("5")
+        terminal.until("✗ cannot work", "└", "f  Take the open modules")
+        terminal.press("a")
+        terminal.until("8 of 8", "Start the installation")
+
+
+def test_a_dumb_terminal_gets_the_same_questions_as_lines() -> None:
+    with bringup("--machine", str(MACHINES / "rtx5090-u2404-fresh.json"), environ=environment(TERM="dumb")) as terminal:
+        terminal.until("1 ")
+        assert b"\x1b[?1049h" not in terminal.raw
+
+
+def test_a_profile_with_an_unknown_key_ends_with_two_and_names_the_line(tmp_path: Path) -> None:
+    profile = tmp_path / "profile.toml"
+    profile.write_text('[toolkit]\ncudda = "12.8"\n', encoding="utf-8")
+    with bringup("--profile", str(profile)) as terminal:
+        assert terminal.ended() == 2
+        assert "cudda" in terminal.text()
+        assert "Traceback" not in terminal.text()
+
+
+def test_a_file_that_is_no_recording_is_said_on_the_first_screen(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.json"
+    broken.write_text("{", encoding="utf-8")
+    with bringup("--machine", str(broken)) as terminal:
+        terminal.until("The machine could not be read.", "broken.json")
+        terminal.press("q")
+        assert terminal.ended() == 2

@@ -142,7 +142,20 @@ class Page(Screen[None]):
             return
         columns, rows = self.size
         if columns and rows:
-            self.query_one(Sheet).show(self.frame(columns, rows), columns, self.shell.palette, self.shell.marks)
+            try:
+                frame = self.frame(columns, rows)
+            except Exception as error:  # noqa: BLE001 - the last door of a screen: a fault of ours is said on a page, not as a traceback
+                self.went_wrong(error)
+                return
+            self.query_one(Sheet).show(frame, columns, self.shell.palette, self.shell.marks)
+
+    def went_wrong(self, error: Exception) -> None:
+        """Say a fault of ours on a page of its own; in tests it is raised."""
+        from tui.screens.wrong import WrongPage
+
+        if self.app.is_headless or isinstance(self, WrongPage):
+            raise error
+        self.app.push_screen(WrongPage(error, self))
 
     def on_mount(self) -> None:
         """Draw for the first time."""
@@ -188,7 +201,10 @@ class Page(Screen[None]):
 
     def perform(self, action: str) -> None:
         """Call the method of an action."""
-        getattr(self, f"do_{action}")()
+        try:
+            getattr(self, f"do_{action}")()
+        except Exception as error:  # noqa: BLE001 - as above, for what a key does
+            self.went_wrong(error)
 
     def do_help(self) -> None:
         """Open the help page."""

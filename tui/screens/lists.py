@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from steps.errors import BringupError
 from steps.model.base import phrase
 from steps.text import FindingPart, say_finding
+from tui.cells import BLANK, Line, Span, wrap
 from tui.screens.base import ui
 from tui.screens.list_page import ListPage
 from tui.summary import MARK_OF
 from tui.theme import PaletteName
+from tui.widgets.hint import LABEL, chain, labelled
 from tui.widgets.menu import Item
 
 if TYPE_CHECKING:
@@ -136,12 +138,20 @@ class CheckPage(ListPage):
             for at, found in enumerate(self.findings())
         ]
 
-    def explained(self, key: str) -> str:
-        """Return the sentence, why, the remedy, the facts and the source."""
-        found = self.findings()[int(key)]
+    def hint_lines(self, columns: int, rows: int) -> list[Line]:
+        """Return the sentence, why, the remedy, the facts and the source of the finding under the cursor."""
+        if not self.findings():
+            return []
+        found = self.findings()[self.cursor()]
+        language, indent = self.shell.language, LABEL[self.shell.language]
         parts: tuple[FindingPart, ...] = ("sentence", "why", "remedy")
-        say = self.shell.say
-        texts = [say_finding(self.shell.language, found, part) for part in parts]
-        because = [f"{say(phrase('ui.note.because'))}  {say(link)}" for link in found.because]
-        source = [f"{say(phrase('ui.note.source'))}  {found.source}"] if found.source else []
-        return "\n".join(text for text in (*texts, *because, *source) if text)
+        lines: list[Line] = [(Span(line, "strong"),) for line in wrap(found.subject, columns)]
+        for part in parts:
+            text = say_finding(language, found, part)
+            lines += [BLANK, *[(Span(line),) for line in wrap(text, columns)]] if text else []
+        because = [self.shell.say(link) for link in found.because]
+        if because:
+            lines += [BLANK, *chain(self.shell.say(phrase("ui.note.because")), because, (), indent, columns)]
+        if found.source and len(lines) < rows - 2:
+            lines += [BLANK, *labelled(self.shell.say(phrase("ui.note.source")), found.source, indent, columns, "mute")]
+        return lines[:rows]

@@ -74,7 +74,14 @@ class WhyPage(ReadingPage):
         for number, (words, _) in enumerate(ways, 1):
             for at, line in enumerate(wrap(words, columns - 3)):
                 lines.append((Span(f"{number}  " if at == 0 else "   ", "accent-strong"), Span(line)))
-        return lines
+        return [*lines, *self._sources(columns)]
+
+    def _sources(self, columns: int) -> list[Line]:
+        """Return where the rules are written, each once; they come last, for those who check."""
+        sources = dict.fromkeys(finding.source for finding in self._option.findings if finding.source)
+        indent = LABEL[self.shell.language] + 1
+        lines = [line for source in sources for line in labelled(self.shell.say(phrase("ui.note.source")), source, indent, columns, "mute")]
+        return [BLANK, *lines] if lines else []
 
     def _finding(self, finding: Finding, columns: int) -> list[Line]:
         language = self.shell.language
@@ -90,9 +97,8 @@ class WhyPage(ReadingPage):
         for at, link in enumerate(finding.because):
             label = self.shell.say(phrase("ui.note.because")) if at == 0 else ""
             lines += labelled(label, self.shell.say(link), indent, columns)
-        remedy = say_finding(language, finding, "remedy")
+        remedy = "" if finding.fix else say_finding(language, finding, "remedy")
         lines += labelled(self.shell.say(ui("why.remedy")), remedy, indent, columns) if remedy else []
-        lines += labelled(self.shell.say(phrase("ui.note.source")), finding.source, indent, columns, "mute") if finding.source else []
         return lines
 
     def next_words(self) -> str:

@@ -51,9 +51,12 @@ def chain(label: str, because: Sequence[str], end: Line, indent: int, columns: i
     lines: list[Line] = []
     for depth, link in enumerate(links):
         room = columns - indent - 2 * depth
-        lead = (Span(pad(label if depth == 0 else "", indent), "mute"),)
-        branch = (Span(" " * (2 * (depth - 1)) + "└ ", "rule"),) if depth else ()
-        lines.append((*lead, *branch, Span(cut(link, room))))
+        parts = wrap(link, room)
+        parts = parts if len(parts) <= 2 else [parts[0], cut(" ".join(parts[1:]), room)]
+        for at, part in enumerate(parts):
+            lead = Span(pad(label if depth == 0 and at == 0 else "", indent), "mute")
+            branch = Span(" " * (2 * (depth - 1)) + ("└ " if at == 0 else "  "), "rule") if depth else Span("")
+            lines.append((lead, branch, Span(part)))
     if links and end:
         lines.append((Span(" " * (indent + 2 * (len(links) - 1))), Span("└ ", "rule"), *end))
     return lines
