@@ -210,6 +210,26 @@ def test_what_is_replaced_is_copied_from_the_cache_or_fetched() -> None:
     assert APT.kept(simulation, Answers(), "/kept") == Kept(lost=("a=1:2-3",))
 
 
+LOCKS_TABLE = """\
+1: POSIX  ADVISORY  WRITE 812 fe:01:4242 0 EOF
+2: POSIX  ADVISORY  WRITE 78 fe:00:4242 0 EOF
+3: FLOCK  ADVISORY  WRITE 99 fe:00:17 0 EOF
+"""
+
+
+class Locked(Answers):
+    """A machine with a table of locks, whose processes have names."""
+
+    def read(self, path: str) -> str | None:
+        return {"/proc/locks": LOCKS_TABLE, "/proc/78/comm": "apt-get\n", "/proc/812/comm": "postgres\n"}.get(path)
+
+
+def test_a_lock_is_told_from_one_of_the_same_number_on_another_disk() -> None:
+    host = Locked({"stat": Result(stdout=f"4242 {0xFE << 8} /var/lib/dpkg/lock-frontend\n", status=0)})
+    assert APT.lock_holder(host) == Holder(lock="/var/lib/dpkg/lock-frontend", pid=78, name="apt-get")
+    assert APT.lock_holder(Answers()) is None
+
+
 # --- what is refused ------------------------------------------------------------------------------
 
 

@@ -221,20 +221,30 @@ def repair(host: Host) -> tuple[Argv, ...]:
 # --- locks ----------------------------------------------------------------------------------------
 
 LOCKS = ("/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock", "/var/lib/apt/lists/lock", "/var/cache/apt/archives/lock")
-_LOCK_LINE = re.compile(r"^\d+: \S+\s+\S+\s+WRITE (?P<pid>-?\d+) (?P<device>[0-9a-f]+:[0-9a-f]+):(?P<inode>\d+) ", re.MULTILINE)
+_LOCK_LINE = re.compile(r"^\d+: \S+\s+\S+\s+WRITE (?P<pid>-?\d+) (?P<major>[0-9a-f]+):(?P<minor>[0-9a-f]+):(?P<inode>\d+) ", re.MULTILINE)
+_HOLDERS = ("apt", "aptitude", "dpkg", "unattended-upgr", "packagekitd", "synaptic", "software-proper", "update-manager")
 
 
 def lock_holder(host: Host) -> Holder | None:
     """Return the first lock of apt's that somebody holds; asking takes no lock."""
     table = host.read("/proc/locks")
+    told = host.run(("stat", "-c", "%i %d %n", *LOCKS))
     if table is None:
         return None
-    told = host.run(("stat", "-c", "%i %n", *LOCKS))
-    inodes = dict(line.split(" ", 1) for line in told.stdout.splitlines())
-    held = {inodes[line["inode"]]: int(line["pid"]) for line in _LOCK_LINE.finditer(table) if line["inode"] in inodes}
-    for lock in LOCKS:
-        if lock in held:
-            pid = held[lock]
-            name = host.read(f"/proc/{pid}/comm") if pid > 0 else None
-            return Holder(lock=lock, pid=pid if pid > 0 else None, name=name.strip() if name else None)
-    return None
+    files = {inode: (int(device), lock) for inode, device, lock in (line.split(" ", 2) for line in told.stdout.splitlines())}
+    found: dict[str, Holder] = {}
+    for line in _LOCK_LINE.finditer(table):
+        if line["inode"] not in files:
+            continue
+        device, lock = files[line["inode"]]
+        pid = int(line["pid"])
+        name = (host.read(f"/proc/{pid}/comm") or "").strip() if pid > 0 else ""
+        # btrfs and overlays show another device here than stat does: there the holder's name has to speak.
+        if device == _device(int(line["major"], 16), int(line["minor"], 16)) or name.startswith(_HOLDERS):
+            found[lock] = Holder(lock=lock, pid=pid if pid > 0 else None, name=name or None)
+    return next((found[lock] for lock in LOCKS if lock in found), None)
+
+
+def _device(major: int, minor: int) -> int:
+    """Return a device number as stat prints it."""
+    return (minor & 0xFF) | (major << 8) | ((minor & ~0xFF) << 12)

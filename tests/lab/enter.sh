@@ -14,7 +14,7 @@ set -euo pipefail
 
 # One function, so that bash has read everything before it runs anything.
 main() {
-    local self write= size=16G serve= outside= hold= root lab=/tmp/bringup-lab
+    local self root write='' size=16G serve='' outside='' hold='' lab=/tmp/bringup-lab
     self=$(readlink -f "$0")
     if [ "${1:-}" != --inner ]; then
         exec unshare --mount --pid --ipc --uts --net --fork --kill-child=KILL --propagation private -- /bin/bash "$self" --inner "$@"
@@ -38,7 +38,7 @@ main() {
     mount -t proc proc /proc
     hostname lab
     network
-    mkdir -p -m 755 "$lab"
+    mkdir -p "$lab"
     mount -t tmpfs -o "size=$size,mode=755" lab "$lab"
     # Before the copies below: the root itself may lie under one of those folders.
     if [ -n "$write" ]; then
@@ -76,7 +76,10 @@ main() {
 network() {
     ip link set lo up
     # A link that is up and leads nowhere: the machine looks connected, and only loopback answers.
-    ip link add eth0 type dummy 2>/dev/null && ip addr add 192.0.2.10/24 dev eth0 && ip link set eth0 up || true
+    if ip link add eth0 type dummy 2>/dev/null; then
+        ip addr add 192.0.2.10/24 dev eth0
+        ip link set eth0 up
+    fi
 }
 
 overlay() { # LOWER TARGET STORE

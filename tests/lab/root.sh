@@ -15,6 +15,8 @@ trap 'rm -rf --one-file-system -- "$making"' EXIT
 
 archive() {
     [ -n "${LAB_MIRROR:-}" ] && { echo "$LAB_MIRROR"; return; }
+    # apt fills these in, not the shell.
+    # shellcheck disable=SC2016
     apt-get indextargets --format '$(ORIGIN) $(REPO_URI)' 2>/dev/null |
         awk '$1 == "Debian" && $2 !~ /security/ { sub(/\/$/, "", $2); print $2; exit }'
 }
