@@ -128,6 +128,9 @@ def _variants(case: Case, release: catalog.TorchRelease, asked: str | None) -> l
         return _rocm_variants(case, release)
     if case.vendor != "nvidia" or not case.gpus:
         return ["cpu"] if not judged(case.machine) else []
+    if all(gpu.capability is None for gpu in case.gpus):
+        # What we do not know gets no guess: the build that starts anywhere.
+        return ["cpu"]
     limit = case.driver.row.max_cuda if case.driver.row and case.driver.origin != "host" else case.machine.driver.cuda_max
     arch = case.machine.os.arch
 

@@ -23,6 +23,7 @@ from steps.compat.wheels import (
 )
 from steps.model.base import Param, Words, phrase
 from steps.model.finding import Finding, Patch, Severity
+from steps.model.machine import judged
 
 Found = tuple[Finding, ...]
 TESTED = "both wheels installed in one environment, 2026-11-30"
@@ -285,6 +286,19 @@ def vision_audio_mismatch(case: Case) -> Found:
     return tuple(found)
 
 
+def vendors_own_stack(case: Case) -> Found:
+    """Cards whose frameworks come from their maker, or that no build is known for: nothing is chosen for them here."""
+    if case.vendor not in ("amd", "habana") or cuda_of(variant_name(case)) or (variant_name(case) or "").startswith("rocm"):
+        return ()
+    card = judged(case.machine)[0]
+    name, source = (
+        card.name or card.pci_id or "?",
+        {"amd": "https://rocm.docs.amd.com/", "habana": "https://docs.habana.ai/en/latest/Support_Matrix/"},
+    )
+    because = (phrase("frameworks.because.card", name=name, gfx=card.gfx or card.architecture or "?"),)
+    return (_finding("vendors-own-stack", "info", because, source[case.vendor], name, name=name),)
+
+
 RULES: tuple[Callable[[Case], Found], ...] = (
     framework_discontinued,
     no_such_variant,
@@ -296,6 +310,7 @@ RULES: tuple[Callable[[Case], Found], ...] = (
     numpy_too_new,
     vision_audio_mismatch,
     kernels_unconfirmed,
+    vendors_own_stack,
     unknown_framework,
 )
 

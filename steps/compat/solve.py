@@ -18,7 +18,7 @@ from steps.compat.wheels import cuda_of, jax_extra, pythons_of
 from steps.compat.wishes import Wish, neighbours, parse
 from steps.model.base import Record, Words
 from steps.model.finding import Finding, Patch
-from steps.model.machine import Machine
+from steps.model.machine import Machine, judged
 from steps.model.profile import EnvironmentAnswers, Profile, ToolkitAnswers, answered
 
 Found = tuple[Finding, ...]
@@ -98,6 +98,15 @@ def recommend(machine: Machine, wishes: tuple[str, ...] = ()) -> Recommendation:
 def _solve(machine: Machine, wishes: tuple[Wish, ...]) -> Profile | None:
     """Return the first complete set of choices without an error, in the order of preference."""
     wanted = {wish.name: wish for wish in wishes}
+    found = _search(machine, wanted)
+    if found is None and judged(machine) and "variant" not in wanted and not any(wish.version for wish in wishes):
+        # No build is left for these cards: the processor still computes.
+        found = _search(machine, {**wanted, "variant": Wish(text="cpu", name="variant", version="cpu")})
+    return found
+
+
+def _search(machine: Machine, wanted: dict[str, Wish]) -> Profile | None:
+    """Return the first complete set of choices without an error."""
     for drivers in _drivers(machine, wanted.get("driver")):
         for profile in _with_frameworks(machine, drivers, wanted):
             complete = _with_toolkit(machine, profile, wanted)
