@@ -220,3 +220,16 @@ def test_a_file_that_is_no_recording_is_said_on_the_first_screen(tmp_path: Path)
         terminal.until("The machine could not be read.", "broken.json")
         terminal.press("q")
         assert terminal.ended() == 2
+
+
+def test_two_keys_rehearse_the_whole_path_on_a_recorded_machine(tmp_path: Path) -> None:
+    environ = environment(XDG_STATE_HOME=str(tmp_path / "state"), XDG_RUNTIME_DIR=str(tmp_path))
+    with bringup("--machine", str(MACHINES / "rtx5090-u2404-fresh.json"), environ=environ) as terminal:
+        terminal.until("PyTorch", "REHEARSAL")
+        terminal.press("enter")
+        terminal.until("Start the installation", "Driver 580 open", "Enter starts the rehearsal.")
+        terminal.press("enter")
+        terminal.until("Rehearsed. Nothing was changed.", "✓ done      2 Driver 580 open", seconds=60)
+        terminal.press("q")
+        assert terminal.ended() == 0
+    assert any((tmp_path / "state" / "bringup" / "runs").iterdir())
