@@ -6,10 +6,12 @@ import time
 from collections.abc import Callable
 from threading import Event
 
+from steps.catalog.prompts import prompt_row
+from steps.errors import BringupError
 from steps.model.action import AnyAction
 from steps.model.base import Param, phrase
 from steps.model.run import RunState
-from steps.text import Language, say
+from steps.text import Language, say, say_error
 from tui.watching import ENDED, Quiet, Watched, about, background, cause, clock, deciding, focus, gone, of, progress, taken
 from tui.widgets.light_vt import plain
 
@@ -34,16 +36,20 @@ def follow(
     *,
     json: bool = False,
     verbose: bool = False,
+    ask: Callable[[str], str | None] | None = None,
     now: Callable[[], float] = time.time,
     wait: Callable[[float], object] | None = None,
 ) -> int:
     """Write what happens until the run ends, and return its exit code.
 
     With `json` only what needs a person is written (the document is the caller's); `verbose` adds every line of output.
+    `ask` puts a question to the person and returns the line typed, `None` at the end of input; without it a question waits.
     """
     followed = _Followed(handle, language, write, quiet=json, verbose=verbose, now=now)
     pause = wait or Event().wait
     while not followed.look():
+        if ask is not None:
+            followed.put_question(ask)
         pause(LOOK)
     return exit_code(handle.state(), followed.runner_gone)
 
@@ -71,7 +77,7 @@ class _Followed:
         self._now = now
         self._said: dict[str, str] = {}
         self._status = ""
-        self._prompt = 0
+        self._prompt = self._answered = 0
         self._read: dict[str, int] = {}
         self._rest: dict[str, bytes] = {}
         self._quiet = Quiet()
@@ -116,7 +122,7 @@ class _Followed:
             "total": len(self._handle.plan.actions),
             "title": say(self._language, action.title),
         }
-        started = one.status in ("running", "asks") and before == "waiting"
+        started = one.status in ("running", "asks") and before not in ("running", "asks")
         if started:
             self.say("run.plain.running", **names)
         if self._verbose and (one.status != "waiting" or before != "waiting"):
@@ -168,6 +174,27 @@ class _Followed:
         self.say("run.plain.asks", id=self._handle.id)
         for line in prompt.excerpt.splitlines()[-6:]:
             self._write(f"          | {plain(line.encode())}")
+
+    def put_question(self, ask: Callable[[str], str | None]) -> None:
+        """Put an open question to the person, once; secrets and dialogs want a screen and are left to `bringup attach`."""
+        prompt = self._handle.state().prompt
+        if prompt is None or prompt.seq == self._answered or prompt.kind in ("secret", "keys"):
+            return
+        self._answered = prompt.seq
+        row = prompt_row(prompt.id)
+        if row is not None:
+            self._write(f"          {say(self._language, phrase(f'engine.prompt.{row.id}.explain'))}")
+            for answer in row.answers:
+                safe = say(self._language, phrase("run.plain.safe")) if answer.id == row.default else ""
+                self._write(f"          {answer.id:8} {say(self._language, phrase(f'engine.prompt.{row.id}.answer.{answer.id}'))}{safe}")
+        typed = ask(say(self._language, phrase("run.plain.answer")))
+        if typed is None:
+            return
+        try:
+            self._handle.answer(prompt.seq, typed.strip() or (row.default if row is not None and row.default else ""))
+        except BringupError as error:
+            self._write(f"          {say_error(self._language, error.code, error.params)}")
+            self._answered = 0
 
     def _run(self, state: RunState) -> None:
         """Say that the run as a whole changed its state."""

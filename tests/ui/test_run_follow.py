@@ -110,6 +110,16 @@ def test_a_question_is_said_once_and_waits(tmp_path: Path) -> None:
     assert "| *** nccl.conf (Y/I/N/O/D/Z) [default=N] ?" in lines
 
 
+def test_a_person_at_a_plain_terminal_answers_by_name_or_takes_the_safe_answer(tmp_path: Path) -> None:
+    for typed, sent in (("new", "new"), ("", "keep")):
+        run = asking(tmp_path / (typed or "nothing"))
+        clock = Clock(run, lambda: None, lambda run=run: done(run))
+        lines: list[str] = []
+        assert follow(run, "en", lines.append, ask=lambda _, typed=typed: typed, now=clock.now, wait=clock.wait) == 0  # type: ignore[misc]  # bound at once
+        assert run.told == [("answer", 41, sent)]
+        assert any(line.endswith("Keep your file (safe: Enter)") for line in lines)
+
+
 def test_json_writes_only_what_needs_a_person(tmp_path: Path) -> None:
     run = halfway(tmp_path)
     assert followed(run, lambda: done(run), json=True) == (0, [])

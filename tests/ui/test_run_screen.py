@@ -244,6 +244,25 @@ async def test_the_end_shows_the_proof(tmp_path: Path) -> None:
     assert app.return_code == 20
 
 
+async def test_a_proven_end_says_so_and_how_to_use_it(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    run.rungs = (
+        Rung(id="environment", state="passed", because="/home/ana/envs/dl", detail="Python 3.12"),
+        Rung(id="ddp", state="passed", because="2 ranks over gloo"),
+        Rung(id="gpu", state="skipped", because="There is no GPU in this target."),
+    )
+    run.now_is("done", code=0, ended=START + 900)
+    app = Watching(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "Done, and proven.", "15:00 in all", "✓ proven", "$ source /home/ana/envs/dl/bin/activate"))
+        await pilot.press("down", "down")
+        await until(pilot, lambda: shows(app, "There is no GPU in this target."))
+        await pilot.press("escape")
+        await until(pilot, lambda: shows(app, "Enter the proof"))
+        await pilot.press("q")
+    assert app.return_code == 0
+
+
 async def test_a_small_window_shrinks_to_the_state(tmp_path: Path) -> None:
     app = Watching(halfway(tmp_path))
     async with app.run_test(size=(50, 12)) as pilot:
