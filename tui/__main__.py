@@ -224,7 +224,8 @@ def _follow(handle: RunHandle, console: Console, verb: str) -> int:
     from tui.follow import follow
 
     asked = console.asked
-    code = follow(handle, asked.language, console.err if asked.json else console.out, json=asked.json, verbose=asked.verbose)
+    ask = _ask if sys.stdin.isatty() and sys.stdout.isatty() and not asked.json else None
+    code = follow(handle, asked.language, console.err if asked.json else console.out, json=asked.json, verbose=asked.verbose, ask=ask)
     if asked.json:
         console.document(documents.run(handle.id, handle.state(), (), asked.language, verb))
     return code
