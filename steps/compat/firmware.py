@@ -40,7 +40,7 @@ def resizable_bar_off(machine: Machine) -> Finding | None:
     if machine.firmware.resizable_bar is not False or guest(machine) or not found:
         return None
     seen = [card for card in found if card.bar1_bytes is not None]
-    because = tuple(f"{card.address} {short_name(card)}: BAR1 = {(card.bar1_bytes or 0) >> 20} MB" for card in seen)
+    because = (", ".join(f"{card.address} {short_name(card)}: BAR1 = {(card.bar1_bytes or 0) >> 20} MB" for card in seen),)
     window = f"{min(card.bar1_bytes or 0 for card in seen) >> 20} MB" if seen else "256 MB"
     return setting("resizable-bar-off", "Resizable BAR", because, window=window)
 
@@ -66,7 +66,9 @@ def pcie_width_reduced(machine: Machine) -> Finding | None:
     worst = min(narrow, key=lambda card: card.pcie.width or 0 if card.pcie else 0)
     width = (worst.pcie.width if worst.pcie else None) or 0
     wanted = (worst.pcie.max_width if worst.pcie else None) or 0
-    because = tuple(f"{card.address} {short_name(card)}: ×{card.pcie.width} / ×{card.pcie.max_width}" for card in narrow if card.pcie)
+    because = (
+        ", ".join(f"{card.address} {short_name(card)}: ×{card.pcie.width} / ×{card.pcie.max_width}" for card in narrow if card.pcie),
+    )
     severity: Severity = "info" if width * 2 >= wanted else "warning"
     number = machine.accelerators.index(worst)
     return setting("pcie-width-reduced", f"GPU {number} {short_name(worst)}", because, severity, number=number, width=width, wanted=wanted)
@@ -79,7 +81,7 @@ def c_states_deep(machine: Machine) -> Finding | None:
     if not deep or guest(machine):
         return None
     state = max(deep, key=lambda one: one.latency_us or 0)
-    because = tuple(f"{one.name}: {one.latency_us} µs" for one in deep)
+    because = (", ".join(f"{one.name}: {one.latency_us} µs" for one in deep),)
     return setting("c-states-deep", state.name, because, source=allowed.source, state=state.name, latency=state.latency_us or 0)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import combinations
 
 from steps.catalog import guide
@@ -62,7 +62,7 @@ def gpu_memory_small(machine: Machine) -> Finding | None:
         return None
     least = min(small, key=lambda card: card.memory_bytes or 0)
     size = card_memory(least.memory_bytes or 0)
-    because = tuple(_card_fact(machine, card, card_memory(card.memory_bytes or 0)) for card in small)
+    because = _together(_card_fact(machine, card, card_memory(card.memory_bytes or 0)) for card in small)
     return short(
         "gpu-memory-small", short_name(least), wanted.source, because, gpu=short_name(least), size=size, minimum=memory(int(wanted.minimum))
     )
@@ -75,7 +75,7 @@ def gpu_architecture_old(machine: Machine) -> Finding | None:
     if not old:
         return None
     first, row = old[0]
-    because = tuple(_card_fact(machine, card, (card.architecture or "").capitalize()) for card, _ in old)
+    because = _together(_card_fact(machine, card, (card.architecture or "").capitalize()) for card, _ in old)
     architecture = (first.architecture or "").capitalize()
     return short("gpu-architecture-old", short_name(first), row.source, because, gpu=short_name(first), architecture=architecture)
 
@@ -95,7 +95,7 @@ def gpu_no_nvlink(machine: Machine) -> Finding | None:
     known = machine.driver.state == "working" and all(pair in shown or pair[::-1] in shown for pair in pairs)
     if not known or any(kind.startswith("NV") for kind in shown.values()):
         return None
-    because = tuple(f"GPU {a} - GPU {b}: {shown.get((a, b), shown.get((b, a)))}" for a, b in pairs[:4])
+    because = _together(f"GPU {a} - GPU {b}: {shown.get((a, b), shown.get((b, a)))}" for a, b in pairs[:4])
     return short("gpu-no-nvlink", cards(found), None, because, "info", gpus=cards(found))
 
 
@@ -151,7 +151,7 @@ def no_accelerator(machine: Machine) -> Finding | None:
         return None
     because: tuple[Words, ...] = (phrase("hardware.because.no-pci"),)
     if machine.accelerators:
-        because = tuple(_card_fact(machine, card, "integrated") for card in machine.accelerators)
+        because = _together(_card_fact(machine, card, "integrated") for card in machine.accelerators)
     return short("no-accelerator", "GPU", None, because)
 
 
@@ -204,7 +204,7 @@ def _bytes(machine: Machine, tier: str) -> int:
 
 def _disk_facts(machine: Machine) -> tuple[Words, ...]:
     """Return the disks as facts."""
-    return tuple(f"{disk.name}: {_disk_kind(disk)} {storage(disk.bytes or 0)}" for disk in machine.disks[:6])
+    return _together(f"{disk.name} {_disk_kind(disk)} {storage(disk.bytes or 0)}" for disk in machine.disks[:6])
 
 
 def _disk_kind(disk: Disk) -> str:
@@ -212,7 +212,12 @@ def _disk_kind(disk: Disk) -> str:
     return {"nvme": "NVMe", "ssd": "SSD", "hdd": "HDD"}.get(disk.tier or "", disk.tier or "?")
 
 
-def _card_fact(machine: Machine, card: Accelerator, said: str) -> Words:
+def _together(facts: Iterable[str]) -> tuple[Words, ...]:
+    """Return facts that stand side by side as one: a list of reasons is a chain, each following from the one before."""
+    return (", ".join(facts),)
+
+
+def _card_fact(machine: Machine, card: Accelerator, said: str) -> str:
     """Return one fact about one card."""
     return f"GPU {machine.accelerators.index(card)} {short_name(card)} ({card.pci_id or '?'}): {said}"
 
