@@ -30,9 +30,9 @@ def document(verb: str, body: Mapping[str, Any]) -> Document:
     return {"schema": f"bringup/{verb}", "version": 1, **body}
 
 
-def encode(shape: Any) -> str:
-    """Return a document as indented JSON text."""
-    return msgspec.json.format(msgspec.json.encode(shape), indent=1).decode()
+def encode(shape: Any, *, indent: int = 1) -> str:
+    """Return a document as indented JSON text, with -1 in one line."""
+    return msgspec.json.format(msgspec.json.encode(shape), indent=indent).decode()
 
 
 def iso(seconds: float | None) -> str | None:

@@ -43,8 +43,8 @@ def _reboot_last(actions: tuple[AnyAction, ...]) -> tuple[AnyAction, ...]:
 
 
 def _proof(actions: tuple[AnyAction, ...], target: Target) -> Run:
-    """Return the last action: `bringup verify`, which reads the run's own profile from `BRINGUP_RUN`."""
-    argv = (*resources.self_command(), "verify", "--json")
+    """Return the last action: `bringup verify`, which reads the run's own profile and leaves its document as the last line."""
+    argv = (*resources.self_command(), "verify", "--of-run")
     if target.machine:
         argv += ("--machine", target.machine)
     if target.root != "/":

@@ -103,7 +103,7 @@ def run(asked: Mapping[str, Any], environ: Mapping[str, str], language: str) -> 
         case "runs":
             return runs.runs(console)
         case "verify":
-            return runs.verify(console, environ)
+            return runs.verify(console, environ, of_run=bool(asked.get("of_run")))
         case "apply":
             return _apply(asked, environ, console)
         case _:

@@ -47,6 +47,7 @@ def parser() -> argparse.ArgumentParser:
     added["apply"].add_argument("--without-root", action="store_true", help="do only what needs no root")
     for name in ("attach", "resume", "undo"):
         added[name].add_argument("run", nargs="?", metavar="RUN", help="the run's id; the newest when left out")
+    added["verify"].add_argument("--of-run", action="store_true", help=argparse.SUPPRESS)
     added["capture"].add_argument("file", metavar="FILE")
     added["knowledge"].add_argument("update", nargs="?", choices=("update",))
     added["doctor"].add_argument("--log", action="append", default=[], metavar="FILE")

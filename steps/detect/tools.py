@@ -9,6 +9,7 @@ from steps.detect.probes import Probes
 
 _ASKED: dict[str, tuple[str, ...]] = {
     "uv": ("uv", "--version"),
+    "python3": ("python3", "--version"),
     "conda": ("conda", "--version"),
     "docker": ("docker", "--version"),
     "nvidia_container_toolkit": ("nvidia-ctk", "--version"),

@@ -18,7 +18,7 @@ from steps.engine.server import RUN_OVER, Request, Response, ask
 from steps.errors import BringupError, InputError, PrivilegeError
 from steps.model.plan import Plan, digest
 from steps.model.run import RunState, RunSummary
-from steps.model.verdict import Rung
+from steps.model.verdict import Rung, from_document
 
 __all__ = ["RunHandle", "Spool", "Sudo", "find", "invoking_owner", "runs", "start"]
 
@@ -203,7 +203,7 @@ class RunHandle:
         for line in reversed(spool.read(max(0, spool.size() - (1 << 20)), 1 << 20).splitlines()):
             if line.startswith(b'{"schema":"bringup/verify"'):
                 try:
-                    return msgspec.json.decode(line, type=_Verdict).rungs
+                    return from_document(msgspec.json.decode(line))
                 except msgspec.MsgspecError:
                     return None
         return None
@@ -272,9 +272,3 @@ class RunHandle:
             raise InputError("run-vanished", run=self.id, folder=self.folder)
         needs_root = self.plan.needs_root and not self.plan.target.rehearsal
         _launch(("--run", self.id, *words), needs_root=needs_root, sudo=sudo)
-
-
-class _Verdict(msgspec.Struct):
-    """The part of `bringup verify --json` that the screen of the proof draws."""
-
-    rungs: tuple[Rung, ...] = ()

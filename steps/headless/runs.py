@@ -63,27 +63,32 @@ def runs(console: Console) -> int:
     return DONE
 
 
-def verify(console: Console, environ: Mapping[str, str]) -> int:
-    """Prove the result and print the rungs; 20 when one failed."""
+def verify(console: Console, environ: Mapping[str, str], *, of_run: bool = False) -> int:
+    """Prove the result and print the rungs; 20 when one failed.
+
+    As a run's last step (`of_run`) its profile is the run's, and after the readable lines the document follows in one line.
+    """
     asked = console.asked
     host = host_of(asked)
     machine = detect_machine(host)
-    answers = _verified_profile(asked, environ)
+    answers = _verified_profile(asked, environ.get("BRINGUP_RUN") if of_run else None)
     rungs = ladder.prove(host, machine, answers, target_of(asked, host, machine, environ))
     found = planning.findings(machine, answers)
     if asked.json:
         console.document(documents.verdict(rungs, found, asked.language))
     else:
         console.lines(lines.verdict(rungs, asked.language))
+        if of_run:
+            console.out(documents.encode(documents.verdict(rungs, found, asked.language), indent=-1))
     return PROOF_FAILED if any(one.state == "failed" for one in rungs) else DONE
 
 
-def _verified_profile(asked: Asked, environ: Mapping[str, str]) -> Profile:
+def _verified_profile(asked: Asked, mark: str | None) -> Profile:
     """Return the profile to prove: asked for, of the run this is part of, of the newest run, else what is installed."""
     if asked.profile:
         return read_profile(asked.profile)
     # The engine marks the commands of a run with its id and the action's.
-    if mark := environ.get("BRINGUP_RUN"):
+    if mark:
         return client.find(mark.partition("/")[0]).plan.profile
     if client.runs():
         return client.find(None).plan.profile

@@ -1,0 +1,130 @@
+"""The command as a script calls it: one JSON document on stdout, messages on stderr, the exit codes of the contract."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MACHINES = Path(__file__).parent / "machines"
+GPU_BOX = MACHINES / "rtx4090x4-epyc.json"
+
+
+def bringup(*words: str, environ: Mapping[str, str] | None = None, stdin: str = "", state: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the command in a plain environment and return how it ended."""
+    base = {"PATH": os.environ["PATH"], "HOME": str(state or "/nonexistent"), "LANG": "C.UTF-8"}
+    if state is not None:
+        base["XDG_STATE_HOME"] = base["BRINGUP_STATE"] = str(state)
+    return subprocess.run(
+        (sys.executable, "-I", "-m", "tui", *words), env={**base, **(environ or {})}, input=stdin, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def document(*words: str, **options: Any) -> Any:
+    """Return the JSON that the command prints."""
+    return json.loads(bringup(*words, "--json", **options).stdout)
+
+
+def test_detect_prints_this_machine() -> None:
+    found = document("detect")
+    assert (found["schema"], found["version"]) == ("bringup/detect", 1)
+    assert found["os"]["kernel"] == os.uname().release
+    assert set(found) >= {"os", "firmware", "cpu", "memory", "disks", "networks", "accelerators", "links", "driver", "toolkits", "environments", "tools", "gaps"}
+
+
+@pytest.mark.parametrize("verb", ["check", "plan", "recommend"])
+def test_a_verb_prints_one_document(verb: str) -> None:
+    ended = bringup(verb, "--json", "--machine", str(GPU_BOX))
+    assert json.loads(ended.stdout)["schema"] == f"bringup/{verb}"
+    assert ended.returncode in (0, 1)
+
+
+def test_common_options_stand_before_or_after_the_verb() -> None:
+    before = bringup("--machine", str(GPU_BOX), "--json", "detect")
+    assert before.stdout == bringup("detect", "--json", "--machine", str(GPU_BOX)).stdout != ""
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("detectt",), 2, "invalid choice"),
+        (("detect", "--machine", "/no/such/file.json"), 2, "/no/such/file.json"),
+        (("detect", "--machine", "/etc/passwd"), 2, "/etc/passwd"),
+        (("detect", "--root", "/no/such/root"), 2, "/no/such/root"),
+        (("check", "--profile", "/no/such.toml"), 2, "/no/such.toml"),
+        (("doctor",), 2, "doctor"),
+        (("attach", "0101-zz"), 2, "0101-zz"),
+        (("undo", "0101-zz"), 2, "0101-zz"),
+    ],
+)
+def test_bad_input_is_one_clear_sentence(words: tuple[str, ...], code: int, said: str, tmp_path: Path) -> None:
+    ended = bringup(*words, state=tmp_path)
+    assert ended.returncode == code
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert ended.stdout == ""
+
+
+def test_a_slip_in_a_profile_names_its_line(tmp_path: Path) -> None:
+    profile = tmp_path / "lab.toml"
+    profile.write_text("schema = 1\n[toolkit]\ncudda = '12.8'\n")
+    ended = bringup("plan", "--profile", str(profile), "--machine", str(GPU_BOX))
+    assert ended.returncode == 2
+    assert "line 3" in ended.stderr
+    assert "`cuda`" in ended.stderr
+
+
+def test_apply_without_a_terminal_wants_yes(tmp_path: Path) -> None:
+    ended = bringup("apply", "--machine", str(GPU_BOX), state=tmp_path)
+    assert ended.returncode == 2
+    assert "--yes" in ended.stderr
+
+
+def test_chinese_is_spoken_by_flag_variable_and_locale() -> None:
+    for words, environ in ((("--lang", "zh_CN"), {}), ((), {"BRINGUP_LANG": "zh_CN"}), ((), {"LC_ALL": "zh_CN.UTF-8"})):
+        assert "本版本还没有" in bringup("doctor", *words, environ=environ).stderr
+
+
+def test_json_is_english_unless_a_language_is_asked_for() -> None:
+    found = document("check", "--machine", str(GPU_BOX), environ={"LC_ALL": "zh_CN.UTF-8"})
+    assert all(one["message"].isascii() or "×" in one["message"] or "–" in one["message"] for one in found["findings"])
+
+
+def test_a_locale_without_unicode_costs_a_character_and_no_answer() -> None:
+    ended = bringup("detect", "--machine", str(GPU_BOX), environ={"LANG": "en_US.ISO-8859-1", "LC_ALL": "en_US.ISO-8859-1", "PYTHONUTF8": "0"})
+    assert ended.returncode == 0
+    assert "RTX 4090" in ended.stdout
+
+
+def test_a_name_cannot_smuggle_control_sequences_into_the_terminal(tmp_path: Path) -> None:
+    capture = json.loads(GPU_BOX.read_text())
+    capture["files"]["/sys/class/dmi/id/board_name"] = "evil\x1b]0;title\x07board\n"
+    hostile = tmp_path / "hostile.json"
+    hostile.write_text(json.dumps(capture))
+    ended = bringup("detect", "--machine", str(hostile))
+    assert ended.returncode == 0
+    assert "\x1b" not in ended.stdout
+
+
+def test_a_rehearsal_of_the_recommendation_touches_nothing_and_ends_well(tmp_path: Path) -> None:
+    ended = bringup("apply", "--yes", "--json", "--machine", str(GPU_BOX), state=tmp_path)
+    run = json.loads(ended.stdout)
+    assert ended.returncode == run["exit"] == 0, ended.stderr
+    assert run["state"] == "done"
+    assert {one["state"] for one in run["actions"]} == {"done"}
+    listed = document("runs", state=tmp_path)["runs"]
+    assert [one["id"] for one in listed] == [run["run"]]
+
+
+def test_the_plain_wizard_walks_every_step_and_leaves_without_a_change(tmp_path: Path) -> None:
+    ended = bringup("--plain", "--machine", str(GPU_BOX), state=tmp_path, stdin="\n" * 40 + "n\n")
+    assert "Step 1 of" in ended.stdout
+    assert "Which NVIDIA driver?" in ended.stdout
+    assert ended.returncode == 5
+    assert document("runs", state=tmp_path)["runs"] == []
