@@ -462,6 +462,22 @@ def test_another_user_can_neither_read_nor_connect(state: Path) -> None:
 
 
 @as_root
+def test_the_person_behind_sudo_watches_and_steers_a_run_of_roots(monkeypatch: pytest.MonkeyPatch, state: Path) -> None:
+    monkeypatch.setenv("SUDO_UID", str(NOBODY))
+    handle = client.start(plan_of(works("a.one", 5, 1.0), works("a.two")), sudo=None)
+
+    def look_and_pause() -> str:
+        mine = client.find(None)
+        mine.pause()
+        return f"{mine.id} {mine.state().owner} {mine.alive()} {mine.state().status}"
+
+    assert as_nobody(look_and_pause) == f"{handle.id} nobody True paused"
+    handle.proceed()
+    assert ended(handle).status == "done"
+    assert [path for path in state.rglob("*") if path.stat().st_uid != 0] == [], "all of it is root's; the socket is gone"
+
+
+@as_root
 def test_without_root_and_without_sudo_nothing_is_started(state: Path) -> None:
     state.chmod(0o777)
 

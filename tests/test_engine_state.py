@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from steps.engine.folder import Owner, invoking_owner, open_new, person, state_folder, write_whole
@@ -39,6 +39,7 @@ def test_the_journal_gives_back_what_was_written_from_any_offset(tmp_path: Path)
     assert read(tmp_path / "j")[0] == (first, second)
 
 
+@settings(max_examples=40, deadline=None)
 @given(cut=some.integers(min_value=0, max_value=400))
 def test_a_journal_cut_anywhere_keeps_all_its_whole_lines(cut: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("j") / "j"

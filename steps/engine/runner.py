@@ -9,7 +9,7 @@ import traceback
 from pathlib import Path
 
 USAGE = 2
-_UNUSED = ("typing_extensions", "bz2", "lzma", "zlib")
+_UNUSED = ("typing_extensions", "bz2", "lzma")
 """What msgspec and shutil load when it is there and do without when it is not: a tenth of the runner's memory."""
 
 
