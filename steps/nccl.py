@@ -90,7 +90,7 @@ def _interface(machine: Machine, answers: Profile, network: Network, *, recommen
     sentence = phrase("nccl.explain.only" if recommended else f"nccl.explain.{tag}", name=network.name)
     return Option(
         value=network.name,
-        label=f"{network.name} {speed}".rstrip(),
+        label=_label(network.name, speed),
         mark=mark,
         tag=phrase(f"nccl.tag.{tag}"),
         sentences=(sentence,),
@@ -101,9 +101,15 @@ def _interface(machine: Machine, answers: Profile, network: Network, *, recommen
     )
 
 
+def _label(name: str, speed: str) -> str:
+    """Return name and speed where both fit the row, else the name: a cut speed would be another speed."""
+    return f"{name} {speed}" if speed and len(name) + len(speed) < 17 else name
+
+
 def _addresses(network: Network) -> tuple[Note, ...]:
-    """Return an interface's addresses and driver as measured."""
-    said = ", ".join(part for part in (network.driver, *network.addresses[:2]) if part)
+    """Return an interface's driver, speed and addresses as measured."""
+    speed = measures.speed(network.speed_mbps) if network.speed_mbps else None
+    said = ", ".join(part for part in (network.driver, speed, *network.addresses[:2]) if part)
     return (Note(label="measured", text=said),) if said else ()
 
 
@@ -128,7 +134,7 @@ def _preview(machine: Machine, answers: Profile) -> tuple[Note, ...]:
     if text is None:
         return (Note(label="file", text=phrase("nccl.note.no-file", path=rules.CONF)),)
     lines = tuple(Note(label="file", text=line, command=True) for line in text.splitlines())
-    return (Note(label="leads-to", text=rules.CONF), *lines, Note(label="undo", text=phrase("nccl.note.undo")))
+    return (Note(label="file", text=rules.CONF), *lines, Note(label="undo", text=phrase("nccl.note.undo")))
 
 
 # --- transport ----------------------------------------------------------------------------------
@@ -174,7 +180,7 @@ def _infiniband(machine: Machine, answers: Profile) -> Option:
         label="InfiniBand",
         mark=mark,
         tag=phrase(f"nccl.tag.{tag}"),
-        detail=found[0].name if found else "",
+        detail=("IB" if any(one.kind == "infiniband" for one in found) else "RoCE") if found else "",
         sentences=(phrase("nccl.explain.infiniband"),),
         findings=(finding,) if finding else (),
         patch={"nccl.infiniband": None if answers.nccl.infiniband == "off" else "off"},

@@ -105,7 +105,11 @@ def test_virtual_loopback_and_down_are_shown_with_their_reason_and_cannot_be_tak
 
 def test_an_option_shows_the_file_it_leads_to() -> None:
     option = next(one for one in options(LAB, asked(debug="WARN")) if one.value == "eno1np0")
-    assert [note.text for note in option.notes if note.label == "file"] == ["NCCL_SOCKET_IFNAME=eno1np0", "NCCL_DEBUG=WARN"]
+    assert [note.text for note in option.notes if note.label == "file"] == [
+        "/etc/nccl.conf",
+        "NCCL_SOCKET_IFNAME=eno1np0",
+        "NCCL_DEBUG=WARN",
+    ]
     assert answered(asked(debug="WARN"), option.patch) == asked(debug="WARN", interface="eno1np0")
 
 
