@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from steps.catalog import guide, stack
-from steps.managers import apt_repository, tool
+from steps.compat import driver_packages, toolkit_plan
+from steps.compat.case import Case
+from steps.managers import tool
 from steps.model.action import AnyAction, ManagerName, Packages, PackagesAre, Service
 from steps.model.base import Words, phrase
 from steps.model.choice import Choice, Mark, Note, Option
@@ -139,13 +141,9 @@ def _install(machine: Machine, answers: Profile, target: Target, one: guide.Tool
 
 def _repository(machine: Machine, answers: Profile, one: guide.Tool) -> tuple[AnyAction, ...]:
     """Return what adds NVIDIA's repository, unless the driver or toolkit step does so already."""
-    row = stack.repository_of(machine.os.id, machine.os.version)
-    kit = answers.toolkit
-    added = answers.driver.source == "nvidia-repo" or any(one not in (None, "none") for one in (kit.cuda, kit.cudnn, kit.nccl))
-    if not one.repository or row is None or added:
-        return ()
-    arch = {"aarch64": "sbsa", "arm64": "sbsa"}.get(machine.os.arch or "", machine.os.arch or "x86_64")
-    return apt_repository.nvidia_repository(row.url.replace("{arch}", arch))
+    case, manager = Case(machine, answers), _manager(machine)
+    added = driver_packages.driver_adds_repository(case) or bool(toolkit_plan.plan(case))
+    return () if not one.repository or manager is None or added else toolkit_plan.source(case, manager)
 
 
 def _packages(machine: Machine, one: guide.Tool, title: Words, why: Words) -> AnyAction:

@@ -26,7 +26,7 @@ def plan(case: Case) -> tuple[AnyAction, ...]:
     if (row is None and not wanted) or case.distribution is None:
         return ()
     manager = case.distribution.manager
-    found: list[AnyAction] = [*_source(case, manager)]
+    found: list[AnyAction] = [*source(case, manager)]
     if row is not None:
         found.append(
             _install(
@@ -87,7 +87,7 @@ def _library(case: Case, name: str, version: str) -> dict[str, str | None]:
     return {"libnccl2": pattern, "libnccl-dev": pattern}
 
 
-def _source(case: Case, manager: ManagerName) -> tuple[AnyAction, ...]:
+def source(case: Case, manager: ManagerName) -> tuple[AnyAction, ...]:
     """Return what makes NVIDIA's repository known, and keeps its drivers away from one that came from elsewhere."""
     url = driver_packages.repository_url(case)
     if url is None or manager == "pacman":
