@@ -162,7 +162,7 @@ def verdict(rungs: Iterable[Rung], language: Language) -> Iterator[str]:
         yield "  ".join(part for part in (f"{word:<8}", f"{name:<24}", say(language, one.detail), value, say(language, one.because)) if part)
     failed = sum(one.state == "failed" for one in listed)
     passed = sum(one.state == "passed" for one in listed)
-    yield say(language, phrase("cli.verdict.failed" if failed else "cli.verdict.passed", failed=failed, passed=passed, skipped=len(listed) - failed - passed))
+    yield say(language, phrase(f"cli.verdict.{'failed' if failed else 'passed' if passed else 'nothing'}", failed=failed, passed=passed, skipped=len(listed) - failed - passed))
 
 
 def knowledge(known: Iterable[Table], language: Language) -> Iterator[str]:

