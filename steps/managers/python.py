@@ -185,7 +185,8 @@ class Fetching(Record):
         env = (
             {"PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
             if manager == "venv"
-            else {"UV_NO_PROGRESS": "1", "UV_NATIVE_TLS": "1"}
+            # The old name for releases that do not know the new one; with both, the new ones do not warn.
+            else {"UV_NO_PROGRESS": "1", "UV_SYSTEM_CERTS": "1", "UV_NATIVE_TLS": "1"}
         )
         if self.proxy is not None:
             env |= {"HTTPS_PROXY": self.proxy, "HTTP_PROXY": self.proxy, "ALL_PROXY": self.proxy}
