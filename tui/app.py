@@ -46,6 +46,8 @@ class BringupApp(LookingApp):
         """Steps that a person has seen."""
         self.review_when_ready = False
         """Whether the recommendation was asked for before the machine was known."""
+        self.made_for: str | None = None
+        """The machine that the loaded profile was saved on."""
 
     def on_mount(self) -> None:
         """Show the first screen, then look at the machine."""
@@ -57,6 +59,7 @@ class BringupApp(LookingApp):
         if self.review_when_ready and self.wizard.advised is not None:
             self.go_review()
         self.review_when_ready = False
+        self.say_made_for()
 
     # --- the order of the screens -----------------------------------------------------------------------
 
@@ -138,16 +141,28 @@ class BringupApp(LookingApp):
         """Read a profile and show the review; a wrong one is named with its line, and nothing is taken."""
         try:
             answers = self.wizard.backend.read_profile(path)
+            self.made_for = self.wizard.backend.made_for(path)
         except BringupError as error:
             self.tell(say_error(self.language, error.code, error.params))
             return
         self.wizard.load(answers)
         if self.wizard.ready:
             self.go_review()
+            self.say_made_for()
+
+    def say_made_for(self) -> None:
+        """Say when the profile was saved on another machine; what does not fit is marked, and nothing is taken silently."""
+        target = self.wizard.target
+        if self.made_for and target is not None and self.made_for != target.summary:
+            self.tell(self.say(ui("made-for", there=self.made_for, here=target.summary)))
+
+    def _profile_text(self) -> str:
+        summary = self.wizard.target.summary if self.wizard.target is not None else ""
+        return self.wizard.backend.profile_text(self.wizard.answers, summary)
 
     def save_profile(self, screen: Page, path: str | None = None) -> None:
         """Write the answers into a file of the person's."""
-        if self.save_text(path or self.profile_name(), self.wizard.backend.profile_text(self.wizard.answers)):
+        if self.save_text(path or self.profile_name(), self._profile_text()):
             self.wizard.saved()
 
     def save_text(self, path: str, text: str) -> bool:
@@ -212,7 +227,7 @@ class BringupApp(LookingApp):
         self.exit(self.trouble.exit_code if self.trouble is not None and not self.wizard.ready else 0)
 
     def _save_and_leave(self) -> None:
-        if self.save_text(self.profile_name(), self.wizard.backend.profile_text(self.wizard.answers)):
+        if self.save_text(self.profile_name(), self._profile_text()):
             self.exit(0)
 
 
@@ -236,6 +251,7 @@ def wizard(asked: Mapping[str, Any], environ: Mapping[str, str], language: str) 
         over_ssh=told.ssh,
     )
     app.can_show_han = told.han
+    app.made_for = house.made_for(asked["profile"]) if asked.get("profile") else None
     code = app.run()
     return app.return_code or code or 0
 

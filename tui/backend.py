@@ -94,8 +94,12 @@ class Backend(Protocol):
         """Write `text` and return the path as it was taken; raises `BringupError`."""
         ...
 
-    def profile_text(self, answers: Profile) -> str:
-        """Return the answers as their file says them."""
+    def made_for(self, path: str) -> str | None:
+        """Return the machine a profile was saved on, or `None` when its file does not say."""
+        ...
+
+    def profile_text(self, answers: Profile, made_for: str) -> str:
+        """Return the answers as their file says them, with the machine they were made for."""
         ...
 
     def recorded(self) -> tuple[tuple[str, str], ...]:
@@ -200,11 +204,18 @@ class House:
             raise InputError("file-not-written", file=full, reason=error.strerror or "") from error
         return full
 
-    def profile_text(self, answers: Profile) -> str:
+    def made_for(self, path: str) -> str | None:
+        """Return the machine a profile was saved on."""
+        from steps import profiles
+        from steps.host.local import LocalHost
+
+        return profiles.made_for_line(LocalHost().read(terminal.full_path(path)) or "")
+
+    def profile_text(self, answers: Profile, made_for: str) -> str:
         """Return the answers in TOML."""
         from steps import profiles
 
-        return profiles.dump(answers)
+        return profiles.dump(answers, made_for)
 
     def recorded(self) -> tuple[tuple[str, str], ...]:
         """Return the recorded machines that came with the program."""

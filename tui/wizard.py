@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from steps.model.finding import Finding, Patch
+from steps.model.finding import Finding, Patch, Value
 from steps.model.profile import Profile, answered
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _recommended(question: Choice | None) -> tuple[Option, ...]:
     return tuple(option for option in question.options if option.recommended and option.takeable) if question is not None else ()
 
 
-def differences_of(old: Profile, new: Profile) -> list[tuple[str, object, object]]:
+def differences_of(old: Profile, new: Profile) -> list[tuple[str, Value, Value]]:
     """Return (key, old value, new value) of every answer in which two profiles differ."""
     import msgspec
 
@@ -186,11 +186,6 @@ def differences(old: Profile, new: Profile) -> tuple[str, ...]:
     return tuple(key for key, _, _ in differences_of(old, new))
 
 
-def _flat(tables: dict[str, object]) -> dict[str, object]:
-    flat: dict[str, object] = {}
-    for table, entries in tables.items():
-        if isinstance(entries, dict):
-            flat.update({f"{table}.{key}": value for key, value in entries.items()})
-        else:
-            flat[table] = entries
-    return flat
+def _flat(tables: dict[str, Any]) -> dict[str, Value]:
+    """Return the answers by dotted key; what is not answered is `None`."""
+    return {f"{table}.{key}": value for table, entries in tables.items() if isinstance(entries, dict) for key, value in entries.items()}

@@ -196,7 +196,10 @@ class MadeUp:
         (self.folder / path).write_text(text, encoding="utf-8")
         return path
 
-    def profile_text(self, answers: Profile) -> str:
+    def made_for(self, path: str) -> str | None:
+        return (self.folder / path).read_text(encoding="utf-8") or None
+
+    def profile_text(self, answers: Profile, made_for: str) -> str:
         return f"branch = {answers.driver.branch}\n"
 
     def recorded(self) -> tuple[tuple[str, str], ...]:

@@ -208,6 +208,13 @@ async def test_a_profile_is_loaded_from_the_first_screen_and_a_missing_one_is_na
         assert app.wizard.answers.driver.branch == "595"
 
 
+async def test_a_profile_of_another_machine_is_named_as_one(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text("4× RTX 4090 · Ubuntu 22.04.4", encoding="utf-8")
+    async with wizard(tmp_path) as (app, pilot, _):
+        await press(pilot, *["down"] * 5, "enter", "a", "full_stop", *"toml", "enter")
+        assert "Made for 4× RTX 4090 · Ubuntu 22.04.4." in text(app)
+
+
 async def test_the_language_changes_at_once_on_every_screen_and_keeps_the_cursor(tmp_path: Path) -> None:
     async with wizard(tmp_path) as (app, pilot, _):
         await press(pilot, "down", "enter", "2", "L")
