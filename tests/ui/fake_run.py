@@ -31,6 +31,7 @@ class FakeRun:
         self.told: list[tuple[object, ...]] = []
         self.refuses: str | None = None
         self.has_runner = True
+        self.vanished = False
         self.rungs: tuple[Rung, ...] | None = None
         self._state = RunState(
             status="running", started=START, actions={action.id: ActionState(id=action.id) for action in self.plan.actions}
@@ -64,6 +65,8 @@ class FakeRun:
     # --- the handle -----------------------------------------------------------------------------
 
     def state(self) -> RunState:
+        if self.vanished:
+            raise InputError("run-vanished", run=self.id, folder=self.folder)
         return self._state
 
     def alive(self) -> bool:

@@ -215,6 +215,19 @@ async def test_an_error_of_the_run_is_said_and_the_screen_stays(tmp_path: Path) 
         await until(pilot, lambda: not shows(app, "Connection lost?"))
 
 
+async def test_a_vanished_folder_ends_the_screen_with_a_sentence(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    app = Watching(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "following"))
+        run.vanished = True
+        for _ in range(100):
+            await pilot.pause(0.05)
+            if app.return_code is not None:
+                break
+    assert app.return_code == 2
+
+
 async def test_a_reboot_is_asked_for_by_its_word(tmp_path: Path) -> None:
     app = Watching(rebooting(tmp_path))
     async with app.run_test(size=(80, 24)) as pilot:

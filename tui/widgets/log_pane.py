@@ -17,6 +17,8 @@ from tui.widgets.spool_lines import SpoolLines
 
 LOOKS_PER_SECOND = 12
 LOOKS_ON_SLOW_LINKS = 3
+_FIRST_LOOK = 1 << 19
+"""Bytes that are counted before the first picture: its end is shown whatever lies before it."""
 _FARTHEST = 4096
 """Columns that a long line can be shifted by."""
 
@@ -65,7 +67,8 @@ class LogPane(Widget, can_focus=False):
         self.top = self.found = self._picture = self._search = self._painted = None
         self._shift, self.missed = 0, False
         self.refresh()
-        self.look()
+        self.lines.look(_FIRST_LOOK)
+        self.post_message(self.Moved())
 
     def on_mount(self) -> None:
         """Start to look at the spool."""
