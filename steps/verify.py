@@ -114,6 +114,8 @@ def driver_packages(host: Host, trial: Trial) -> Rung:
     if trial.branch is None:
         return skipped("driver", because("not-asked"))
     found = [package for package in trial.machine.driver.packages if _of_line(package.version, trial.branch)]
+    if not found and not trial.gpus:
+        return skipped("driver", because("no-gpu"))
     if not found:
         return failed("driver", because("driver-not-installed", branch=trial.branch))
     return passed("driver", because("packages", count=len(found)), _upstream(found[0].version or ""))
@@ -127,6 +129,8 @@ def module_file(host: Host, trial: Trial) -> Rung:
     if kernel is None or not host.exists(f"/lib/modules/{kernel}"):
         return skipped("module-file", because("no-kernel"))
     found = module_files(host, "nvidia", kernel)
+    if not found and not trial.gpus:
+        return skipped("module-file", because("no-gpu"), kernel)
     if not found:
         return failed("module-file", because("no-module-file", kernel=kernel), kernel)
     return passed("module-file", found[0], kernel)
