@@ -265,7 +265,7 @@ def _environment(case: Case, manager: str, python: str, advised: bool) -> Option
     mark, tag = _verdict(findings, "recommended" if advised else "works")
     return Option(
         value=f"{manager}-{python}",
-        label=f"{manager}, Python {python}",
+        label=f"{manager} Python {python}",
         mark=mark,
         tag=tag,
         sentences=()
