@@ -21,6 +21,7 @@ from steps.errors import BringupError, Busy, InputError, PrivilegeError
 from steps.model.action import Command, FileIs, Manual, Reboot, RemovePath, Run, Succeeds, Write
 from steps.model.base import Phrase
 from steps.model.plan import digest
+from steps.model.verdict import Rung
 from tests.engine_kit import as_nobody, asks, ended, kill_runner, output, plan_of, runner_pid, said, stand_in, statuses, wait_until, works
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changes user ids")
@@ -154,6 +155,21 @@ def test_a_time_limit_ends_a_command_and_all_its_children() -> None:
 def test_a_failed_proof_has_its_own_exit_code() -> None:
     state = ended(client.start(plan_of(Run(id="verify", title="t", lane="proof", outside=True, argv=("sh", "-c", "exit 20"))), sudo=None))
     assert (state.status, state.exit) == ("failed", 20)
+
+
+def test_the_verdict_is_what_the_proof_printed_last() -> None:
+    gpu = '{"id":"gpu","state":"skipped","because":"no GPU here"}'
+    ddp = '{"id":"ddp","state":"passed","detail":"gloo","value":1.5,"unit":"GB/s","expected":null}'
+    document = f'{{"schema":"bringup/verify","version":1,"rungs":[{gpu},{ddp}],"findings":[]}}'
+    handle = client.start(plan_of(Run(id="verify", title="t", lane="proof", argv=("printf", "%s\\n", "NCCL INFO x", document))), sudo=None)
+    assert ended(handle).status == "done"
+    assert handle.verdict() == (
+        Rung(id="gpu", state="skipped", because="no GPU here"),
+        Rung(id="ddp", state="passed", detail="gloo", value=1.5, unit="GB/s"),
+    )
+    without = client.start(plan_of(works("a.one")), sudo=None)
+    ended(without)
+    assert without.verdict() is None
 
 
 def test_a_stopped_run_goes_on_by_retry_and_by_skip(tmp_path: Path) -> None:

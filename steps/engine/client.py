@@ -201,7 +201,7 @@ class RunHandle:
             return None
         spool = self.spool(proof.id)
         for line in reversed(spool.read(max(0, spool.size() - (1 << 20)), 1 << 20).splitlines()):
-            if line.startswith(b'{"schema":"bringup/verify"'):
+            if line.startswith(b"{") and b'"bringup/verify"' in line[:80]:
                 try:
                     return from_document(msgspec.json.decode(line))
                 except msgspec.MsgspecError:
