@@ -115,7 +115,7 @@ def nine_steps() -> Plan:
     """Return the plan of the worked screens."""
 
     def packages(id: str, title: str, seconds: float, quiet: float | None = None) -> Packages:
-        why = phrase("run.line.silence", time="12 min") if quiet else ""
+        why = phrase("driver.quiet.dkms") if quiet else ""
         return Packages(
             id=id, title=title, lane="packages", manager="apt", install=("x",), seconds=seconds, quiet_seconds=quiet, quiet_why=why
         )

@@ -66,7 +66,7 @@ async def test_silence_is_called_normal_until_it_is_not(tmp_path: Path) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: shows(app, "following"))
         app.now = NOW + 130
-        await until(pilot, lambda: shows(app, "last output 2:10 ago", "Silence is normal"))
+        await until(pilot, lambda: shows(app, "last output 2:10 ago", "· Silence is normal: DKMS prints nothing for 4 to 12 minutes."))
         app.now = NOW + 730
         await until(pilot, lambda: shows(app, "! No output for 12:10, usual is 12:00", "quiet for long"))
         run.print("driver.install", b"DKMS: install completed.\n")

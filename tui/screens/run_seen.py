@@ -16,6 +16,8 @@ from tui.watching import Progress, about, clock, focus, installing, of, progress
 
 Face = Literal["log", "question", "failed", "reboot", "gone", "ended"]
 """What the run shows by itself, when nothing else is opened over it."""
+_ROW = 76
+"""Cells that a sentence has beside its mark at 80 columns."""
 _NOTED = 15.0
 """Seconds of silence before anything is said about it."""
 _UNUSUAL = 120.0
@@ -188,9 +190,17 @@ def _second_line(seen: Seen) -> Line:
     if usual is None:
         return _marked("info", seen.say("line.no-output", time=quiet)) if seen.quiet >= _UNUSUAL else ()
     if seen.quiet <= usual:
-        why = say(seen.language, seen.action.quiet_why) or seen.say("line.silence", time=about(usual, seen.language))
-        return _marked("running", why, mark="·")
+        return _marked("running", _normal(seen, usual), mark="·")
     return _marked("catch", seen.say("line.too-quiet", time=quiet, usual=clock(usual, seen.language)))
+
+
+def _normal(seen: Seen, usual: float) -> str:
+    """Return why silence is normal; the reason alone where both do not fit in one row."""
+    why = say(seen.language, seen.action.quiet_why)
+    if not why:
+        return seen.say("line.silence", time=about(usual, seen.language))
+    whole = seen.say("line.normal", why=why)
+    return whole if width(whole) <= _ROW else why
 
 
 def _marked(ink: str, sentence: str, mark: str | None = None) -> Line:
