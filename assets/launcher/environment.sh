@@ -126,8 +126,8 @@ explain_failure() { # LOG: says why an installer failed, and what to set
     case $text in
         *'error sending request'* | *'dns error'* | *'onnection'* | *'timed out'* | *'name resolution'* | *'unreachable'* | *'Failed to fetch'* | *'from versions: none'*)
             if [ "${python_wanted:-}" = download ]; then
-                what="uv could not download a Python (no network, or its server is blocked)."
-                what_zh='uv 无法下载 Python（无网络或其服务器被屏蔽）。'
+                what="${old:+Python $old is too old, and }uv could not download a newer Python (no network, or its server is blocked)."
+                what_zh="${old:+Python $old 版本过旧，}uv 无法下载新版 Python（无网络或其服务器被屏蔽）。"
                 read_distribution
                 case $family in
                     rhel) hint="${sudo}dnf install python3.11" ;;
@@ -307,8 +307,7 @@ find_python() { # sets python (3.10 or newer, with venv), split_python (without)
 }
 
 bootstrap_uv() { # FOLDER: an old Python with venv can still fetch uv, and uv a newer Python; sets uv when that worked
-    [ -n "$old_python" ] || return 1
-    tell "Python $old is too old for bringup; fetching uv, which brings a newer one" "Python $old 版本过旧，正在获取 uv（自带新版 Python）"
+    [ -n "$old_python" ] || return
     "$old_python" -I -m venv "$1" && "$1/bin/python" -I -m pip install -q uv && uv=$1/bin/uv && "$uv" --version
 }
 
@@ -346,6 +345,9 @@ make_environment() { # ENV LOG WHAT...: makes ENV with the packages WHAT, or say
     find_uv
     find_python
     : >"$log"
+    if [ -z "$uv$python" ] && [ -n "$old_python" ]; then
+        tell "Python $old is too old for bringup; fetching uv, which brings a newer one" "Python $old 版本过旧，正在获取 uv（自带新版 Python）"
+    fi
     if [ -z "$uv$python" ] && ! bootstrap_uv "$made-uv" >>"$log" 2>&1; then
         rm -rf "$made-uv"
         refuse_without_python
