@@ -149,7 +149,8 @@ def state_lines(seen: Seen) -> list[Line]:
                 )
             ]
         case "done" | "cancelled" | "undone" | "undo-failed":
-            done = seen.say("count-done", n=known.done, total=known.total)
+            back = sum(one.status == "undone" for one in seen.state.actions.values())
+            done = seen.say("count-undone", n=back) if back else seen.say("count-done", n=known.done, total=known.total)
             return [(Span(" " + done, "strong"), Span("   " + seen.say("time.took", time=gone))), _marked(*_ending(seen))]
         case "starting" | "running" | "paused" | "asks" | "undoing":
             return [_running_line(seen, count, gone), _second_line(seen)]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from steps.model.base import Param, phrase
 from steps.model.verdict import Rung
 from steps.text import say
-from tui.cells import BLANK, Line, Span, beside, cut, pad, wrap
+from tui.cells import BLANK, Line, Span, beside, cut, pad, width, wrap
 from tui.follow import exit_code
 from tui.screens.base import Key, Page
 from tui.screens.run_seen import hours
@@ -15,7 +15,8 @@ from tui.theme import MARKS
 from tui.watching import Watched, clock, proven
 from tui.widgets.header import header
 
-LEFT = 38
+LEFT, _BOTH = 38, 24
+"""Cells of the left side, and of a rung's name with its measure."""
 _INK = {"passed": "good", "failed": "bad", "skipped": "info"}
 
 
@@ -106,12 +107,14 @@ class VerifyScreen(Page):
         ink = _INK[rung.state]
         detail = say(self.shell.language, rung.detail)
         name = self._rung_name(rung)
-        both = pad(f"{pad(cut(name, 12), 12)} {detail}", 21) if detail else pad(name, 21)
+        # The measure stands in its column, and further left where it is long; the name gives way last.
+        kept = max(width(name), min(12, _BOTH - 1 - width(detail)))
+        both = pad(f"{pad(name, kept)} {detail}" if detail else name, _BOTH)
         return (
             Span("› " if here else "  ", "primary", ground),
             Span(both + " ", "strong" if here else "text", ground),
             Span(MARKS[ink], ink, ground),
-            Span(" " + pad(self._words(rung.state), 12), "strong" if here else "text", ground),
+            Span(" " + pad(self._words(rung.state), LEFT - _BOTH - 5), "strong" if here else "text", ground),
         )
 
     def _hint(self, columns: int, rows: int) -> list[Line]:

@@ -44,7 +44,11 @@ def _row(index: int, plan: Plan, state: RunState, now: float, language: Language
     text = "strong" if loud else "text"
     name = say(language, action.title)
     seconds = taken(one, now)
-    time = clock(seconds, language) if seconds is not None and one.status not in ("waiting", "already", "kept") and not needs_reboot else ""
+    time = (
+        clock(seconds, language)
+        if seconds is not None and one.status not in ("waiting", "already", "kept", "undone") and not needs_reboot
+        else ""
+    )
     note = _note(action, one, language, among_root=plan.needs_root)
     # In wide windows the name gets what is left; without a time and a note it may run on over their columns.
     longest = max(width(say(language, one.title)) for one in plan.actions)
