@@ -243,6 +243,12 @@ async def test_help_lists_every_key_of_the_screen_below(tmp_path: Path) -> None:
         top(app, StepScreen)
 
 
+async def test_the_palette_finds_an_action_by_its_english_name_in_both_languages(tmp_path: Path) -> None:
+    async with wizard(tmp_path, language="zh_CN") as (app, pilot, _):
+        await press(pilot, "down", "enter", "ctrl+p", *"accept", "enter")
+        top(app, ReviewScreen)
+
+
 @pytest.mark.parametrize("language", ["en", "zh_CN"])
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (60, 18), (79, 23)])
 async def test_every_row_is_exactly_as_wide_as_the_window(tmp_path: Path, size: tuple[int, int], language: str) -> None:

@@ -42,6 +42,7 @@ def ui(key: str, /, **params: Param) -> Words:
 
 EVERYWHERE: tuple[Key, ...] = (
     Key(("L",), "language", "L", ui("key.language"), footer=False),
+    Key(("ctrl+p",), "palette", "Ctrl+P", ui("key.palette"), footer=False),
     Key(("ctrl+t",), "plain_marks", "Ctrl+T", ui("key.marks"), footer=False),
     Key(("ctrl+l",), "repaint", "Ctrl+L", ui("key.repaint"), footer=False),
     Key(("ctrl+q", "ctrl+c"), "leave", "Ctrl+Q", ui("key.leave"), footer=False),
@@ -211,6 +212,12 @@ class Page(Screen[None]):
         from tui.screens.help import HelpPage
 
         self.app.push_screen(HelpPage(self))
+
+    def do_palette(self) -> None:
+        """List every action by its name."""
+        from tui.screens.palette import PalettePage
+
+        self.app.push_screen(PalettePage(self))
 
     def do_language(self) -> None:
         """Change the language at once, where the terminal has the letters."""
