@@ -243,6 +243,18 @@ async def test_help_lists_every_key_of_the_screen_below(tmp_path: Path) -> None:
         top(app, StepScreen)
 
 
+async def test_a_click_moves_and_a_click_on_the_cursor_is_enter(tmp_path: Path) -> None:
+    async with wizard(tmp_path) as (app, pilot, _):
+        await pilot.click(offset=(6, 5))
+        assert top(app, WelcomeScreen).at == "steps"
+        await pilot.click(offset=(6, 5))
+        await pilot.pause()
+        await pilot.click(offset=(6, 5))
+        assert top(app, StepScreen).cursor == 1
+        await pilot.click(offset=(60, 6))
+        assert top(app, StepScreen).cursor == 1
+
+
 async def test_the_palette_finds_an_action_by_its_english_name_in_both_languages(tmp_path: Path) -> None:
     async with wizard(tmp_path, language="zh_CN") as (app, pilot, _):
         await press(pilot, "down", "enter", "ctrl+p", *"accept", "enter")

@@ -69,6 +69,15 @@ class MenuPage(WizardPage):
             self.field.paste(event.text)
             self.redraw()
 
+    def clicked(self, row: int, height: int) -> None:
+        """Move to the row, or do it when the cursor is there."""
+        items, cursor = self.items(), self.cursor()
+        at = row + menu.window(len(items), cursor, height)
+        if at == cursor:
+            self.enter()
+        elif at < len(items) and items[at].key:
+            self.at = items[at].key
+
     def _move(self, by: int) -> None:
         items = self.items()
         self.at = items[menu.moved(items, self.cursor(), by)].key if items else ""

@@ -14,30 +14,15 @@ from steps.model.finding import Patch
 from steps.text import lookup, say
 from tui.cells import Line, Span, wrap
 from tui.screens.base import Key, event_name, ui
+from tui.screens.step_keys import keys_of
 from tui.screens.wizard_page import WizardPage
 from tui.widgets import choice_list, hint
 from tui.widgets.choice_list import Row
 from tui.widgets.field import Field
+from tui.widgets.menu import window
 
 if TYPE_CHECKING:
     from steps.model.step import Step
-
-_QUIET = (
-    Key(("down", "j"), "down", "↑↓", ui("key.move"), footer=False),
-    Key(("up", "k"), "up", "", ui("key.move"), footer=False),
-    Key(("tab",), "group", "Tab", ui("key.group"), footer=False),
-    Key(tuple("123456789"), "number", "1-9", ui("key.number"), footer=False),
-    Key(("n",), "skip", "n", ui("key.skip"), footer=False),
-    Key(("z",), "take_back", "z", ui("key.take-back"), footer=False),
-    Key(("r",), "again", "r", ui("key.again"), footer=False),
-    Key(("s",), "save", "s", ui("key.save"), footer=False),
-    Key(("t",), "teach", "t", ui("key.teach"), footer=False),
-    Key(("o",), "options", "o", ui("key.options"), footer=False),
-    Key(("q",), "leave", "q", ui("key.leave"), footer=False),
-)
-_BACK = Key(("escape", "b"), "back", "Esc", ui("key.back"))
-_WHY = Key(("w",), "why", "w", ui("key.why"))
-_REST = Key(("a",), "accept_rest", "a", ui("key.accept-rest"))
 
 
 class StepScreen(WizardPage):
@@ -155,26 +140,7 @@ class StepScreen(WizardPage):
         row = self.row()
         if self._field is not None:
             return (Key((), "", "Enter", ui("key.keep-text")), Key((), "", "Esc", ui("key.leave-text")))
-        kind = row.choice.kind if row.choice is not None else "facts"
-        option = row.option
-        takeable = option is not None and option.takeable
-        keys: list[Key] = []
-        if kind == "text":
-            keys += [Key(("enter",), "edit", "Enter", ui("key.edit")), Key(("space",), "edit", "", ui("key.edit"), footer=False)]
-        elif kind == "one" and takeable:
-            keys += [Key(("enter",), "take_on", "Enter", ui("key.take-on")), Key(("space",), "take", "Space", ui("key.take"))]
-        elif kind == "one":
-            keys.append(Key(("enter", "space"), "why", "Enter", ui("key.why-not")))
-        else:
-            keys.append(Key(("enter",), "go_on", "Enter", ui("key.go-on")))
-            if kind == "many":
-                keys.append(Key(("space",), "toggle" if takeable else "why", "Space", ui("key.toggle" if takeable else "key.why-not")))
-            elif option is not None and option.patch:
-                keys.append(Key(("space",), "toggle", "Space", ui("key.seen")))
-        if option is not None and hint.fix_of(option) is not None:
-            keys.append(Key(("f",), "fix", "f", ui("key.fix")))
-        why = _WHY._replace(footer=takeable or kind != "one")
-        return (*keys, _BACK, why, _REST, *_QUIET)
+        return keys_of(row)
 
     def on_key(self, event: events.Key) -> None:
         """Remember a digit, then do what the key says."""
@@ -204,6 +170,15 @@ class StepScreen(WizardPage):
         if self._field is not None:
             self._field.paste(event.text)
             self.redraw()
+
+    def clicked(self, row: int, height: int) -> None:
+        """Move to the row, or do what Enter does when the cursor is there."""
+        rows = self.rows()
+        at = row + window(len(rows), self.cursor, height)
+        if at == self.cursor:
+            self.enter()
+        elif at < len(rows) and rows[at].selectable:
+            self.cursor = at
 
     def do_down(self) -> None:
         """Move the cursor down."""

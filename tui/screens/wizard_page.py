@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
+from textual import events
+
 from steps.errors import BringupError
 from steps.model.base import phrase
 from steps.text import say_error
 from tui import summary
 from tui.cells import BLANK, Line, Span, beside, pad
-from tui.screens.base import Page, ui
+from tui.screens.base import FIXED_ROWS, Page, ui
 from tui.widgets.choice_list import COLUMNS, WIDE_COLUMNS
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ RAIL = 21
 NARROW_COLUMNS, NARROW_ROWS = 80, 24
 NARROW_HINT = 6
 """How many rows the hint has below the list in a narrow or low window."""
+FIRST_BODY_ROW = 4
 RULE: Line = (Span("│ ", "rule"),)
 
 
@@ -63,6 +66,30 @@ class WizardPage(Page):
     def context_words(self) -> str:
         """Return the sentence of context."""
         return ""
+
+    # --- the mouse: never needed ----------------------------------------------------------------------
+
+    def on_click(self, event: events.Click) -> None:
+        """Move the cursor to the row that was clicked; a click on the row of the cursor is Enter."""
+        columns, rows = self.size
+        left = RAIL if columns >= WIDE else 0
+        room = rows - FIXED_ROWS
+        narrow = columns < NARROW_COLUMNS or rows < NARROW_ROWS
+        height = max(5, room - NARROW_HINT - 1) if narrow else room
+        row = event.screen_y - FIRST_BODY_ROW
+        if 0 <= row < height and left <= event.screen_x < left + (COLUMNS if columns < WIDE else WIDE_COLUMNS):
+            self.clicked(row, height)
+            self.redraw()
+
+    def clicked(self, row: int, height: int) -> None:
+        """Take a click on a row of the list, which is `height` rows high."""
+
+    def enter(self) -> None:
+        """Do what Enter does here."""
+        for key in self.key_table():
+            if "enter" in key.keys:
+                self.perform(key.action)
+                return
 
     # --- the body -------------------------------------------------------------------------------------
 

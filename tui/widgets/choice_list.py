@@ -9,6 +9,7 @@ from steps.model.base import Words
 from steps.model.choice import Choice, Option
 from tui.cells import BLANK, Line, Span, cut, pad, width
 from tui.theme import MARKS
+from tui.widgets.menu import window
 
 COLUMNS, WIDE_COLUMNS = 37, 44
 """The left column at 80 and from 100 columns on; cursor 2, radio 4, name 17 (24), mark and word 13, one blank."""
@@ -77,13 +78,6 @@ def nth(rows: Sequence[Row], number: int) -> int | None:
     """Return the row of the `number`-th answer, counted from 1, or `None` when there is none."""
     selectable = [at for at, row in enumerate(rows) if row.selectable]
     return selectable[number - 1] if 0 < number <= len(selectable) else None
-
-
-def window(count: int, cursor: int, rows: int) -> int:
-    """Return the first row to show so that the cursor is in view."""
-    if count <= rows:
-        return 0
-    return max(0, min(cursor - rows // 2, count - rows))
 
 
 def _label_width(choice: Choice, say: Say, room: int) -> int:

@@ -38,9 +38,14 @@ def moved(items: Sequence[Item], cursor: int, by: int) -> int:
     return cursor
 
 
+def window(count: int, cursor: int, rows: int) -> int:
+    """Return the first row to show so that the cursor is in view."""
+    return max(0, min(cursor - rows // 2, count - rows)) if count > rows else 0
+
+
 def draw(items: Sequence[Item], cursor: int, columns: int, height: int, typed: str | None = None) -> list[Line]:
     """Return the rows in view; `typed` is the text of an open field in the row under the cursor."""
-    first = max(0, min(cursor - height // 2, len(items) - height)) if len(items) > height else 0
+    first = window(len(items), cursor, height)
     return [_row(items[at], at == cursor, columns, typed if at == cursor else None) for at in range(first, min(len(items), first + height))]
 
 
