@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from steps.managers.shown import shown
-from steps.model.action import AnyAction, Command, Reboot, RemovePath, Run, Service, Write
+from steps.model.action import AnyAction, Manual, Packages, Reboot, RemovePath, Run, Service, Write
 from steps.model.base import Phrase, phrase
 from steps.model.finding import Finding, Patch
 from steps.model.machine import Machine
@@ -81,9 +81,15 @@ def findings(found: Iterable[Finding], language: Language) -> Document:
 
 def advice(found: Recommendation, language: Language) -> Document:
     """Return the `recommend` document."""
-    body: Document = {"choices": as_tables(found.choices) if found.choices else None, "findings": [finding(one, language) for one in found.findings]}
+    body: Document = {
+        "choices": as_tables(found.choices) if found.choices else None,
+        "findings": [finding(one, language) for one in found.findings],
+    }
     if found.choices is None:
-        body |= {"conflict": [say(language, fact) for fact in found.conflict], "nearest": as_tables(found.nearest) if found.nearest else None}
+        body |= {
+            "conflict": [say(language, fact) for fact in found.conflict],
+            "nearest": as_tables(found.nearest) if found.nearest else None,
+        }
     return document("recommend", body)
 
 
@@ -108,18 +114,18 @@ def action(one: AnyAction, language: Language) -> Document:
 def undo(one: AnyAction, language: Language) -> str:
     """Return in one line how an action is taken back."""
     match one:
-        case Run(undo=steps) if steps:
-            return "; ".join(step.path if isinstance(step, RemovePath) else " ".join(step.argv) for step in steps if isinstance(step, RemovePath | Command))
-        case Run():
+        case Run(undo=()) | Reboot():
             return say(language, _word("nothing"))
+        case Run(undo=steps):
+            return "; ".join(step.path if isinstance(step, RemovePath) else " ".join(step.argv) for step in steps)
         case Write():
             return say(language, _word("file"), path=one.path)
         case Service():
             return say(language, _word("service"), unit=one.unit)
-        case Reboot():
-            return say(language, _word("nothing"))
-        case _:
-            return say(language, _word(type(one).__name__.lower()))
+        case Packages():
+            return say(language, _word("packages"))
+        case Manual():
+            return say(language, _word("manual"))
 
 
 def _word(name: str) -> Phrase:
@@ -151,7 +157,13 @@ def run(run_id: str, state: RunState, found: Iterable[Finding], language: Langua
         }
         for one in state.actions.values()
     ]
-    body = {"run": run_id, "state": state.status, "exit": state.exit, "actions": actions, "findings": [finding(one, language) for one in found]}
+    body = {
+        "run": run_id,
+        "state": state.status,
+        "exit": state.exit,
+        "actions": actions,
+        "findings": [finding(one, language) for one in found],
+    }
     return document(verb, body)
 
 

@@ -53,7 +53,9 @@ def facts(machine: Machine, language: Language) -> Iterator[str]:
     for toolkit in machine.toolkits:
         yield row("cuda", toolkit.version, toolkit.path)
     for environment in machine.environments:
-        yield row("python-env", environment.path, environment.python, *(f"{name} {version}" for name, version in environment.frameworks.items()))
+        yield row(
+            "python-env", environment.path, environment.python, *(f"{name} {version}" for name, version in environment.frameworks.items())
+        )
     for gap in machine.gaps:
         yield f"{say(language, phrase('cli.mark.unknown')):<12}{say_finding(language, gap, 'sentence')}"
 
@@ -159,10 +161,20 @@ def verdict(rungs: Iterable[Rung], language: Language) -> Iterator[str]:
         word = say(language, phrase(f"cli.rung.{one.state}"))
         value = "" if one.value is None else f"{one.value:g} {one.unit or ''}".strip()
         name = say(language, phrase(f"verify.rung.{one.id}"))
-        yield "  ".join(part for part in (f"{word:<8}", f"{name:<24}", say(language, one.detail), value, say(language, one.because)) if part)
+        yield "  ".join(
+            part for part in (f"{word:<8}", f"{name:<24}", say(language, one.detail), value, say(language, one.because)) if part
+        )
     failed = sum(one.state == "failed" for one in listed)
     passed = sum(one.state == "passed" for one in listed)
-    yield say(language, phrase(f"cli.verdict.{'failed' if failed else 'passed' if passed else 'nothing'}", failed=failed, passed=passed, skipped=len(listed) - failed - passed))
+    yield say(
+        language,
+        phrase(
+            f"cli.verdict.{'failed' if failed else 'passed' if passed else 'nothing'}",
+            failed=failed,
+            passed=passed,
+            skipped=len(listed) - failed - passed,
+        ),
+    )
 
 
 def knowledge(known: Iterable[Table], language: Language) -> Iterator[str]:

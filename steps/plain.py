@@ -30,7 +30,7 @@ class PlainWizard:
     def __init__(self, machine: Machine, answers: Profile, language: Language, ask: Ask, write: Write) -> None:
         self._machine = machine
         self._answers = answers
-        self._language = language
+        self._language: Language = language
         self._ask = ask
         self._write = write
 
@@ -49,7 +49,9 @@ class PlainWizard:
             self._write(f"  {number:>2}  {self._say(action.title)}")
         for finding in found:
             if finding.severity in ("error", "warning"):
-                self._write(f"  {self._say(phrase(f'cli.severity.{finding.severity}'))}: {say_finding(self._language, finding, 'sentence')}")
+                self._write(
+                    f"  {self._say(phrase(f'cli.severity.{finding.severity}'))}: {say_finding(self._language, finding, 'sentence')}"
+                )
         return self._line(self._say(phrase("cli.plain.start"))).lower() in ("y", "yes")
 
     def _step(self, step: Step, number: int, total: int) -> int:

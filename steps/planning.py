@@ -69,4 +69,6 @@ def without_root(plan: Plan) -> Plan:
         if action.by == "user" and action.id != PROOF and all(need in kept for need in action.needs):
             kept[action.id] = action
     actions = tuple(kept.values())
-    return Plan(made=plan.made, target=plan.target, profile=plan.profile, actions=(*actions, _proof(actions, plan.target)) if actions else ())
+    return Plan(
+        made=plan.made, target=plan.target, profile=plan.profile, actions=(*actions, _proof(actions, plan.target)) if actions else ()
+    )

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Literal
 
 from steps import resources
-from steps.language import Language as Language
+from steps.language import Language as Language  # noqa: PLC0414 - who asks for words names their language from here
 from steps.model.base import Param, Phrase, Words
 from steps.model.finding import Finding
 
@@ -73,5 +73,9 @@ def say_finding(language: Language, finding: Finding, part: FindingPart) -> str:
 
 def say_error(language: Language, code: str, params: Mapping[str, Param]) -> str:
     """Return the sentence of an error and, after it, its remedy."""
-    parts = (say(language, Phrase(key=f"error.{code}.{part}", params=params)) for part in ("sentence", "remedy") if lookup("en", f"error.{code}.{part}"))
+    parts = (
+        say(language, Phrase(key=f"error.{code}.{part}", params=params))
+        for part in ("sentence", "remedy")
+        if lookup("en", f"error.{code}.{part}")
+    )
     return ("" if language == "zh_CN" else " ").join(parts) or code

@@ -16,13 +16,21 @@ MACHINES = Path(__file__).parent / "machines"
 GPU_BOX = MACHINES / "rtx4090x4-epyc.json"
 
 
-def bringup(*words: str, environ: Mapping[str, str] | None = None, stdin: str = "", state: Path | None = None) -> subprocess.CompletedProcess[str]:
+def bringup(
+    *words: str, environ: Mapping[str, str] | None = None, stdin: str = "", state: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run the command in a plain environment and return how it ended."""
     base = {"PATH": os.environ["PATH"], "HOME": str(state or "/nonexistent"), "LANG": "C.UTF-8"}
     if state is not None:
         base["XDG_STATE_HOME"] = base["BRINGUP_STATE"] = str(state)
     return subprocess.run(
-        (sys.executable, "-I", "-m", "tui", *words), env={**base, **(environ or {})}, input=stdin, capture_output=True, text=True, timeout=120, check=False
+        (sys.executable, "-I", "-m", "tui", *words),
+        env={**base, **(environ or {})},
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
 
@@ -35,7 +43,21 @@ def test_detect_prints_this_machine() -> None:
     found = document("detect")
     assert (found["schema"], found["version"]) == ("bringup/detect", 1)
     assert found["os"]["kernel"] == os.uname().release
-    assert set(found) >= {"os", "firmware", "cpu", "memory", "disks", "networks", "accelerators", "links", "driver", "toolkits", "environments", "tools", "gaps"}
+    assert set(found) >= {
+        "os",
+        "firmware",
+        "cpu",
+        "memory",
+        "disks",
+        "networks",
+        "accelerators",
+        "links",
+        "driver",
+        "toolkits",
+        "environments",
+        "tools",
+        "gaps",
+    }
 
 
 @pytest.mark.parametrize("verb", ["check", "plan", "recommend"])
@@ -98,7 +120,9 @@ def test_json_is_english_unless_a_language_is_asked_for() -> None:
 
 
 def test_a_locale_without_unicode_costs_a_character_and_no_answer() -> None:
-    ended = bringup("detect", "--machine", str(GPU_BOX), environ={"LANG": "en_US.ISO-8859-1", "LC_ALL": "en_US.ISO-8859-1", "PYTHONUTF8": "0"})
+    ended = bringup(
+        "detect", "--machine", str(GPU_BOX), environ={"LANG": "en_US.ISO-8859-1", "LC_ALL": "en_US.ISO-8859-1", "PYTHONUTF8": "0"}
+    )
     assert ended.returncode == 0
     assert "RTX 4090" in ended.stdout
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from steps import profiles
 from steps.errors import InputError
 from steps.model.profile import DriverAnswers, EnvironmentAnswers, Profile, ToolkitAnswers, answered
-from steps.text import say_error
+from steps.text import Language, say_error
 
 
 @pytest.mark.parametrize(
@@ -31,8 +31,8 @@ def test_a_slip_is_named_with_its_line(text: str, code: str, line: int, key: str
         profiles.parse(text, "lab.toml")
     assert (caught.value.code, caught.value.params["line"], caught.value.params["key"]) == (code, line, key)
     assert caught.value.exit_code == 2
-    for language in ("en", "zh_CN"):
-        assert "lab.toml" in say_error(language, caught.value.code, caught.value.params)  # type: ignore[arg-type]  # a literal tuple
+    languages: tuple[Language, ...] = ("en", "zh_CN")
+    assert all("lab.toml" in say_error(language, caught.value.code, caught.value.params) for language in languages)
 
 
 def test_another_schema_is_refused() -> None:
@@ -62,9 +62,19 @@ def test_the_machine_it_was_made_for_is_read_back() -> None:
 lines_of_versions = st.none() | st.from_regex(r"[0-9]{1,3}(\.[0-9]{1,2})?", fullmatch=True)
 
 
-@given(branch=lines_of_versions, cuda=lines_of_versions, name=st.none() | st.text(max_size=20), frameworks=st.dictionaries(st.text(min_size=1, max_size=8), st.text(max_size=8), max_size=3))
+@given(
+    branch=lines_of_versions,
+    cuda=lines_of_versions,
+    name=st.none() | st.text(max_size=20),
+    frameworks=st.dictionaries(st.text(min_size=1, max_size=8), st.text(max_size=8), max_size=3),
+)
 def test_what_is_written_is_read_back(branch: str | None, cuda: str | None, name: str | None, frameworks: dict[str, str]) -> None:
-    profile = Profile(driver=DriverAnswers(branch=branch), toolkit=ToolkitAnswers(cuda=cuda), environment=EnvironmentAnswers(name=name), frameworks=frameworks)
+    profile = Profile(
+        driver=DriverAnswers(branch=branch),
+        toolkit=ToolkitAnswers(cuda=cuda),
+        environment=EnvironmentAnswers(name=name),
+        frameworks=frameworks,
+    )
     assert profiles.parse(profiles.dump(profile), "lab.toml") == profile
 
 

@@ -13,6 +13,7 @@ from steps.errors import BringupError, Cancelled, InputError
 if TYPE_CHECKING:
     from steps.engine.client import RunHandle
     from steps.headless.console import Asked, Console
+    from steps.language import Language
 
 CANCELLED, INTERRUPTED = 5, 130
 
@@ -36,14 +37,14 @@ def _guarded(argv: list[str], environ: Mapping[str, str]) -> int:
     from tui import options
 
     asked = options.parsed(argv)
-    language = "en"
+    language: Language = "en"
     try:
         language = _language(asked, environ)
         return run(asked, environ, language)
     except BringupError as error:
         from steps.text import say_error
 
-        print(f"bringup: {say_error(language, error.code, error.params)}", file=sys.stderr)  # type: ignore[arg-type]
+        print(f"bringup: {say_error(language, error.code, error.params)}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -57,11 +58,11 @@ def _guarded(argv: list[str], environ: Mapping[str, str]) -> int:
         if asked.get("verbose"):
             traceback.print_exc()
         detail = f"{type(error).__name__}: {error}"
-        print(f"bringup: {say_error(language, 'bug', {'detail': detail})}", file=sys.stderr)  # type: ignore[arg-type]
+        print(f"bringup: {say_error(language, 'bug', {'detail': detail})}", file=sys.stderr)
         return 1
 
 
-def _language(asked: Mapping[str, Any], environ: Mapping[str, str]) -> str:
+def _language(asked: Mapping[str, Any], environ: Mapping[str, str]) -> Language:
     """Return the language of this call; JSON is English unless a language was asked for."""
     if asked.get("json") and not asked.get("lang"):
         return "en"
@@ -76,7 +77,7 @@ def _language(asked: Mapping[str, Any], environ: Mapping[str, str]) -> str:
     return spoken(asked.get("lang"), environ, preferred)
 
 
-def run(asked: Mapping[str, Any], environ: Mapping[str, str], language: str) -> int:
+def run(asked: Mapping[str, Any], environ: Mapping[str, str], language: Language) -> int:
     """Hand over to the verb and return its exit code."""
     if asked.get("version"):
         from importlib.metadata import version
@@ -123,7 +124,7 @@ def _look(verb: str, asked: Mapping[str, Any], console: Console) -> int:
             return facts.knowledge(console)
 
 
-def _asked(asked: Mapping[str, Any], language: str) -> Asked:
+def _asked(asked: Mapping[str, Any], language: Language) -> Asked:
     """Return the common options as a value; file names absolute, since the run has another folder."""
     from steps.headless.console import Asked
 
@@ -135,13 +136,13 @@ def _asked(asked: Mapping[str, Any], language: str) -> Asked:
         root=absolute("root"),
         profile=absolute("profile"),
         json=bool(asked.get("json")),
-        language="zh_CN" if language == "zh_CN" else "en",
+        language=language,
         yes=bool(asked.get("yes")),
         verbose=bool(asked.get("verbose")),
     )
 
 
-def _console(asked: Mapping[str, Any], language: str) -> Console:
+def _console(asked: Mapping[str, Any], language: Language) -> Console:
     """Return where a verb writes."""
     from steps.headless.console import Console
 
@@ -221,11 +222,12 @@ def _confirmed_undo(handle: RunHandle, console: Console) -> bool:
 def _follow(handle: RunHandle, console: Console, verb: str) -> int:
     """Follow the run as lines and return its exit code; with --json one document at the end."""
     from steps import documents
+    from tui.dialogue import ask
     from tui.follow import follow
 
     asked = console.asked
-    ask = _ask if sys.stdin.isatty() and sys.stdout.isatty() and not asked.json else None
-    code = follow(handle, asked.language, console.err if asked.json else console.out, json=asked.json, verbose=asked.verbose, ask=ask)
+    person = ask if sys.stdin.isatty() and sys.stdout.isatty() and not asked.json else None
+    code = follow(handle, asked.language, console.err if asked.json else console.out, json=asked.json, verbose=asked.verbose, ask=person)
     if asked.json:
         console.document(documents.run(handle.id, handle.state(), (), asked.language, verb))
     return code
@@ -238,49 +240,17 @@ def _screens(asked: Mapping[str, Any]) -> bool:
     return not asked.get("plain") and terminal.shows_screens(os.environ)
 
 
-def _wizard(asked: Mapping[str, Any], environ: Mapping[str, str], language: str) -> int:
+def _wizard(asked: Mapping[str, Any], environ: Mapping[str, str], language: Language) -> int:
     """Open the wizard: as screens where the terminal can, else as lines."""
     if _screens(asked):
         from tui.app import wizard
 
         return wizard(asked, environ, language)
-    return _plain_wizard(asked, environ, language)
-
-
-def _plain_wizard(asked: Mapping[str, Any], environ: Mapping[str, str], language: str) -> int:
-    """Walk the steps as line prompts, then start the run and follow it."""
-    import time
-
-    from steps import planning
-    from steps.headless import choices, facts, runs
-    from steps.model.base import phrase
-    from steps.plain import PlainWizard, Quit
-    from steps.text import say
-    from tui import privilege
+    from tui.dialogue import plain_wizard
 
     console = _console(asked, language)
-    loaded = facts.load(console.asked, environ)
-    dialogue = PlainWizard(loaded.machine, choices.answers_of(console.asked, loaded.machine), console.asked.language, _ask, console.out)
-    try:
-        answers = dialogue.walk()
-        plan = planning.make_plan(loaded.machine, answers, loaded.target, made=time.time())
-        if not plan.actions:
-            console.out(say(console.asked.language, phrase("cli.plain.empty")))
-            return 0
-        if not dialogue.confirm(plan, planning.findings(loaded.machine, answers)):
-            raise Quit
-    except Quit:
-        console.out(say(console.asked.language, phrase("cli.plain.left")))
-        return CANCELLED
-    return _follow(runs.start(plan, privilege.sudo()), console, "apply")
-
-
-def _ask(prompt: str) -> str | None:
-    """Return the line typed, or `None` at the end of input."""
-    try:
-        return input(prompt)
-    except EOFError:
-        return None
+    handle = plain_wizard(console, environ)
+    return CANCELLED if handle is None else _follow(handle, console, "apply")
 
 
 if __name__ == "__main__":

@@ -37,11 +37,15 @@ def parser() -> argparse.ArgumentParser:
     common.add_argument("--low-bandwidth", action="store_true", help="few frames, closed log")
     common.add_argument("-y", "--yes", action="store_true", help="start without asking")
     common.add_argument("-v", "--verbose", action="store_true", help="say more; with a fault of ours, where it happened")
-    top = argparse.ArgumentParser(prog="bringup", parents=[common], description="From a bare Linux machine to a proven deep-learning stack.")
+    top = argparse.ArgumentParser(
+        prog="bringup", parents=[common], description="From a bare Linux machine to a proven deep-learning stack."
+    )
     top.add_argument("--version", action="store_true", help="print the version")
     verbs = top.add_subparsers(dest="verb", metavar="VERB")
     added = {name: verbs.add_parser(name, parents=[common], help=text, description=text) for name, text in VERBS.items()}
-    added["recommend"].add_argument("--want", action="append", default=[], metavar="SPEC", help="torch, torch==2.7.*, cuda==12.8, driver==570, python==3.11 …")
+    added["recommend"].add_argument(
+        "--want", action="append", default=[], metavar="SPEC", help="torch, torch==2.7.*, cuda==12.8, driver==570, python==3.11 …"
+    )
     added["plan"].add_argument("--format", default="text", choices=("text", "json", "sh", "ansible", "cloud-init", "dockerfile"))
     added["apply"].add_argument("--detach", action="store_true", help="start it and leave")
     added["apply"].add_argument("--without-root", action="store_true", help="do only what needs no root")

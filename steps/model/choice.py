@@ -10,7 +10,21 @@ from steps.model.finding import Finding, Patch
 Mark = Literal["good", "catch", "bad", "info", "unknown"]
 """✓ can be taken · ! works with a catch · ✗ cannot work · nothing to do · ? not known."""
 NoteLabel = Literal[
-    "because", "measured", "changes", "keeps", "leads-to", "cost", "undo", "trap", "instead", "bios", "linux", "after", "from", "source", "file"
+    "because",
+    "measured",
+    "changes",
+    "keeps",
+    "leads-to",
+    "cost",
+    "undo",
+    "trap",
+    "instead",
+    "bios",
+    "linux",
+    "after",
+    "from",
+    "source",
+    "file",
 ]
 
 

@@ -87,4 +87,3 @@ class RunSummary(Record):
     status: RunStatus = "starting"
     exit: int | None = None
     alive: bool = False
-

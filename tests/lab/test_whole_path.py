@@ -140,5 +140,7 @@ def test_a_second_run_at_the_same_time_names_the_first(machine: LabMachine) -> N
     second = machine.run(*(sys.executable, "-I", "-m", "tui", "apply", *common), inside=False, env=ENVIRON)
     assert second.returncode == 75, second.stderr
     assert name in second.stderr
-    watched: subprocess.CompletedProcess[str] = machine.run(*(sys.executable, "-I", "-m", "tui", "attach", "--json"), inside=False, env=ENVIRON, timeout=300)
+    watched: subprocess.CompletedProcess[str] = machine.run(
+        *(sys.executable, "-I", "-m", "tui", "attach", "--json"), inside=False, env=ENVIRON, timeout=300
+    )
     assert watched.returncode == 0, watched.stdout + watched.stderr

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 
 import pyte
+from typing_extensions import Self
 
 _UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>=?][0-9;]*[a-zA-Z]|\x1b\[\?[0-9;]*\$p|\x1bP[^\x1b]*\x1b\\")
 """Private modes, keyboard protocols and queries that pyte would print as letters; showing and hiding the cursor is of no interest here."""
@@ -39,7 +40,7 @@ class Terminal:
             os.execve(argv[0], list(argv), dict(environ))
         self.resize(columns, rows)
 
-    def __enter__(self) -> Terminal:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
