@@ -27,7 +27,7 @@ def card(index: int) -> dict[str, Any]:
     try:
         handle = pynvml.nvmlDeviceGetHandleByIndex(index)
     except pynvml.NVMLError as error:
-        return {"error": error.value}
+        return {"error": getattr(error, "value", None)}
     memory = answers(lambda: pynvml.nvmlDeviceGetMemoryInfo(handle).total)
     place = answers(lambda: pynvml.nvmlDeviceGetPciInfo(handle).busId)
     ecc, mig = answers(lambda: pynvml.nvmlDeviceGetEccMode(handle)), answers(lambda: pynvml.nvmlDeviceGetMigMode(handle))
@@ -56,7 +56,7 @@ def document() -> dict[str, Any]:
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        return {"error": error.value, "said": str(error)}
+        return {"error": getattr(error, "value", None), "said": str(error)}
     return {
         "error": None,
         "driver": answers(pynvml.nvmlSystemGetDriverVersion),
