@@ -39,3 +39,8 @@ def self_command() -> tuple[str, ...]:
 def runner_command() -> tuple[str, ...]:
     """Return the argv that starts the runner; its arguments follow."""
     return (*_ISOLATED, str(_TREE), "--runner") if _TREE else (*_ISOLATED, "-m", "steps.engine.runner")
+
+
+def module_command(module: str) -> tuple[str, ...]:
+    """Return the argv that starts another program of ours, a module that runs as `__main__`."""
+    return (*_ISOLATED, str(_TREE), "--module", module) if _TREE else (*_ISOLATED, "-m", module)

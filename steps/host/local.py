@@ -7,10 +7,10 @@ import os
 import selectors
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 
+from steps import resources
 from steps.host.base import Result
 from steps.host.files import FileTree, decoded
 
@@ -35,7 +35,7 @@ class LocalHost(FileTree):
 
     def run(self, argv: tuple[str, ...], *, timeout: float = 10.0) -> Result:
         """Return what the probe prints."""
-        return run_bounded((sys.executable, "-I", "-m", "steps.host.nvml") if argv == NVML else argv, timeout)
+        return run_bounded(resources.module_command("steps.host.nvml") if argv == NVML else argv, timeout)
 
     def recorded(self) -> tuple[tuple[str, ...], ...]:
         """Return nothing: any command can be run."""
