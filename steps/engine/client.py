@@ -36,9 +36,14 @@ _NEVER = frozenset(("UV_PYTHON", "UV_PROJECT", "UV_PROJECT_ENVIRONMENT", "PIP_TA
 """They would send the packages somewhere else than the plan says."""
 
 
-def carried_environment() -> dict[str, str]:
-    """Return what of the person's environment an installer honours: proxies, certificates, package indexes."""
-    return {name: value for name, value in os.environ.items() if (name in _NAMES or name.startswith(_PREFIXES)) and name not in _NEVER}
+def carried_environment(plan: Plan) -> dict[str, str]:
+    """Return what of the person's environment an installer honours: proxies, certificates, package indexes.
+
+    The plan's own proxy goes before the environment's; apt and every other program of the run reads it from there.
+    """
+    carried = {name: value for name, value in os.environ.items() if (name in _NAMES or name.startswith(_PREFIXES)) and name not in _NEVER}
+    proxy = plan.profile.network.proxy
+    return carried | dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), proxy) if proxy else carried
 
 
 def start(plan: Plan, *, sudo: Sudo | None) -> RunHandle:
@@ -56,7 +61,7 @@ def start(plan: Plan, *, sudo: Sudo | None) -> RunHandle:
     descriptor, name = tempfile.mkstemp(prefix="bringup-plan-")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(Order(plan=plan, environment=carried_environment())))
+            file.write(msgspec.json.encode(Order(plan=plan, environment=carried_environment(plan))))
         id = _launch((name, "--digest", digest(plan)), needs_root=needs_root, sudo=sudo)
     finally:
         Path(name).unlink(missing_ok=True)
