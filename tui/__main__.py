@@ -8,14 +8,13 @@ import traceback
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
-from steps.errors import BringupError, Cancelled, InputError
+from steps.errors import BringupError, InputError
 
 if TYPE_CHECKING:
-    from steps.engine.client import RunHandle
     from steps.headless.console import Asked, Console
     from steps.language import Language
 
-CANCELLED, INTERRUPTED = 5, 130
+INTERRUPTED, BROKEN_PIPE = 130, 141
 
 
 def main() -> None:
@@ -51,7 +50,7 @@ def _guarded(argv: list[str], environ: Mapping[str, str]) -> int:
     except BrokenPipeError:
         # The reader of our output went away; closing stdout again at exit must not complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return BROKEN_PIPE
     except Exception as error:  # noqa: BLE001 - the last door: a bug of ours is said as one, without a traceback on the screen
         from steps.text import say_error
 
@@ -93,6 +92,7 @@ def run(asked: Mapping[str, Any], environ: Mapping[str, str], language: Language
     if verb in ("detect", "capture", "knowledge"):
         return _look(verb, asked, console)
     from steps.headless import choices, runs
+    from tui import running
 
     match verb:
         case "check":
@@ -106,9 +106,9 @@ def run(asked: Mapping[str, Any], environ: Mapping[str, str], language: Language
         case "verify":
             return runs.verify(console, environ, of_run=bool(asked.get("of_run")))
         case "apply":
-            return _apply(asked, environ, console)
+            return running.apply(asked, environ, console)
         case _:
-            return _again(verb, asked, console)
+            return running.again(verb, asked, console)
 
 
 def _look(verb: str, asked: Mapping[str, Any], console: Console) -> int:
@@ -156,101 +156,17 @@ def _print(line: str, stream: TextIO | None = None) -> None:
     print("".join(char if char.isprintable() or char in "\n\t" else "�" for char in line), file=stream or sys.stdout)
 
 
-def _apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:
-    """Start the plan and follow it to its end."""
-    from steps import documents, lines
-    from steps.headless import runs
-    from steps.model.base import phrase
-    from steps.text import say
-    from tui import privilege
-
-    language = console.asked.language
-    on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    if not console.asked.yes and (console.asked.json or not on_terminal):
-        raise InputError("needs-yes")
-    plan = runs.prepare(console, environ, root_possible=privilege.can_be_root(), without_root=bool(asked.get("without_root")))
-    if not plan.actions:
-        if console.asked.json:
-            console.document(documents.document("apply", {"run": None, "state": "done", "exit": 0, "actions": [], "findings": []}))
-        else:
-            console.out(say(language, phrase("cli.nothing-to-do")))
-        return 0
-    if not console.asked.yes:
-        console.lines(lines.plan(plan, (), language))
-        if input(say(language, phrase("cli.plain.start"))).strip().lower() not in ("y", "yes"):
-            raise Cancelled("cancelled")
-    handle = runs.start(plan, privilege.sudo())
-    if asked.get("detach"):
-        if console.asked.json:
-            console.document(documents.run(handle.id, handle.state(), (), language, "apply"))
-        else:
-            console.out(say(language, phrase("cli.detached", run=handle.id)))
-        return 0
-    return _follow(handle, console, "apply")
-
-
-def _again(verb: str, asked: Mapping[str, Any], console: Console) -> int:
-    """Attach to, resume or undo a run."""
-    from steps.engine import client
-    from tui import privilege
-
-    handle = client.find(asked.get("run"))
-    if verb == "undo" and not console.asked.yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise InputError("needs-yes")
-    if verb == "resume":
-        handle.resume(sudo=privilege.sudo())
-    elif verb == "undo":
-        if not console.asked.yes and not _confirmed_undo(handle, console):
-            raise Cancelled("cancelled")
-        handle.undo(sudo=privilege.sudo())
-    if _screens(asked) and not console.asked.json:
-        from tui.app import watch
-
-        return watch(handle, console.asked.language, no_color=bool(asked.get("no_color")))
-    return _follow(handle, console, verb)
-
-
-def _confirmed_undo(handle: RunHandle, console: Console) -> bool:
-    """Ask for the typed word; nothing that cannot be taken back starts on Enter."""
-    from steps.model.base import phrase
-    from steps.text import say
-
-    prompt = say(console.asked.language, phrase("cli.plain.undo", count=len(handle.plan.actions), run=handle.id))
-    return input(prompt).strip() == "undo"
-
-
-def _follow(handle: RunHandle, console: Console, verb: str) -> int:
-    """Follow the run as lines and return its exit code; with --json one document at the end."""
-    from steps import documents
-    from tui.dialogue import ask
-    from tui.follow import follow
-
-    asked = console.asked
-    person = ask if sys.stdin.isatty() and sys.stdout.isatty() and not asked.json else None
-    code = follow(handle, asked.language, console.err if asked.json else console.out, json=asked.json, verbose=asked.verbose, ask=person)
-    if asked.json:
-        console.document(documents.run(handle.id, handle.state(), (), asked.language, verb))
-    return code
-
-
-def _screens(asked: Mapping[str, Any]) -> bool:
-    """Return whether this terminal can show screens and the person wants them."""
-    from tui import terminal
-
-    return not asked.get("plain") and terminal.shows_screens(os.environ)
-
-
 def _wizard(asked: Mapping[str, Any], environ: Mapping[str, str], language: Language) -> int:
     """Open the wizard: as screens where the terminal can, else as lines."""
-    if _screens(asked):
+    from tui import terminal
+
+    if not asked.get("plain") and terminal.shows_screens(environ):
         from tui.app import wizard
 
         return wizard(asked, environ, language)
-    from tui.dialogue import plain_wizard
+    from tui import running
 
-    console = _console(asked, language)
-    handle = plain_wizard(console, environ)
-    return CANCELLED if handle is None else _follow(handle, console, "apply")
+    return running.plain_wizard(_console(asked, language), environ)
 
 
 if __name__ == "__main__":

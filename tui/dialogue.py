@@ -23,7 +23,9 @@ def plain_wizard(console: Console, environ: Mapping[str, str]) -> RunHandle | No
     try:
         answers = dialogue.walk()
         plan = planning.make_plan(loaded.machine, answers, loaded.target, made=time.time())
-        if plan.actions and dialogue.confirm(plan, planning.findings(loaded.machine, answers)):
+        found = planning.findings(loaded.machine, answers)
+        plan = runs.allowed(console, plan, found, root_possible=privilege.can_be_root())
+        if plan.actions and dialogue.confirm(plan, found):
             return runs.start(plan, privilege.sudo())
     except Quit:
         pass
@@ -31,9 +33,15 @@ def plain_wizard(console: Console, environ: Mapping[str, str]) -> RunHandle | No
     return None
 
 
+def agreed(prompt: str, *words: str) -> bool:
+    """Return whether one of `words` is typed at `prompt`; the end of input agrees to nothing."""
+    return (ask(prompt) or "").strip().lower() in words
+
+
 def ask(prompt: str) -> str | None:
     """Return the line typed, or `None` at the end of input."""
     try:
         return input(prompt)
     except EOFError:
+        print()
         return None

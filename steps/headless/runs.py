@@ -15,6 +15,7 @@ from steps.headless.console import DONE, PROOF_FAILED, Asked, Console
 from steps.headless.facts import host_of, target_of
 from steps.host.local import LocalHost
 from steps.model.base import phrase
+from steps.model.finding import Finding
 from steps.model.plan import Plan, Target
 from steps.model.profile import Profile
 from steps.text import say
@@ -22,17 +23,26 @@ from steps.text import say
 Sudo = Callable[[tuple[str, ...]], int]
 
 
-def prepare(console: Console, environ: Mapping[str, str], *, root_possible: bool, without_root: bool = False) -> Plan:
-    """Return the plan that `apply` starts; raises for error findings, and where root is needed and cannot be had."""
+def prepare(
+    console: Console, environ: Mapping[str, str], *, root_possible: bool, without_root: bool = False
+) -> tuple[Plan, tuple[Finding, ...]]:
+    """Return the plan that `apply` starts and its findings; raises what `allowed` raises."""
     made, found = made_plan(console.asked, environ)
     _say_made_for(console, made.target)
-    errors = [one for one in found if one.severity == "error"]
+    return allowed(console, planning.without_root(made) if without_root else made, found, root_possible=root_possible), found
+
+
+def allowed(console: Console, made: Plan, found: tuple[Finding, ...], *, root_possible: bool) -> Plan:
+    """Return the plan when it may be started.
+
+    Raises `PreflightError` for error findings and `PrivilegeError` where root is needed and cannot be had; what forbids it,
+    and what to hand to the administrator, is written first.
+    """
+    errors = tuple(one for one in found if one.severity == "error")
     if errors:
-        for line in lines.findings(tuple(errors), console.asked.language):
+        for line in lines.findings(errors, console.asked.language):
             console.err(line)
         raise PreflightError("plan-has-errors", count=len(errors))
-    if without_root:
-        made = planning.without_root(made)
     if made.needs_root and not made.target.rehearsal and not root_possible:
         for line in lines.request(made, console.asked.language):
             console.err(line)

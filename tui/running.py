@@ -1,0 +1,93 @@
+"""Runs from the command line: start one, come back to one, and follow it to its end."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from steps import documents, lines
+from steps.engine import client
+from steps.engine.client import RunHandle
+from steps.errors import Cancelled, InputError
+from steps.headless import runs
+from steps.headless.console import Console
+from steps.model.base import phrase
+from steps.text import say
+from tui import dialogue, privilege, terminal
+from tui.follow import follow
+
+CANCELLED = 5
+
+
+def apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:
+    """Start the plan and follow it to its end; return the exit code."""
+    language = console.asked.language
+    if not console.asked.yes and (console.asked.json or not _on_terminal()):
+        raise InputError("needs-yes")
+    without_root = bool(asked.get("without_root"))
+    plan, found = runs.prepare(console, environ, root_possible=privilege.can_be_root(), without_root=without_root)
+    if not plan.actions:
+        if console.asked.json:
+            console.document(documents.document("apply", {"run": None, "state": "done", "exit": 0, "actions": [], "findings": []}))
+        else:
+            console.out(say(language, phrase("cli.nothing-to-do")))
+        return 0
+    if not console.asked.yes:
+        console.lines(lines.plan(plan, found, language))
+        if not dialogue.agreed(say(language, phrase("cli.plain.start")), "y", "yes"):
+            raise Cancelled("cancelled")
+    handle = runs.start(plan, privilege.sudo())
+    if not asked.get("detach"):
+        return follow_to_end(handle, console, "apply")
+    if console.asked.json:
+        console.document(documents.run(handle.id, handle.state(), found, language, "apply"))
+    else:
+        console.out(say(language, phrase("cli.detached", run=handle.id)))
+    return 0
+
+
+def again(verb: str, asked: Mapping[str, Any], console: Console) -> int:
+    """Attach to, resume or undo a run; return its exit code."""
+    if verb == "undo" and not console.asked.yes and (console.asked.json or not _on_terminal()):
+        raise InputError("needs-yes")
+    handle = client.find(asked.get("run"))
+    if verb == "resume":
+        handle.resume(sudo=privilege.sudo())
+    elif verb == "undo":
+        if not console.asked.yes and not _confirmed_undo(handle, console):
+            raise Cancelled("cancelled")
+        handle.undo(sudo=privilege.sudo())
+    if not asked.get("plain") and not console.asked.json and terminal.shows_screens(os.environ):
+        from tui.app import watch
+
+        return watch(handle, console.asked.language, no_color=bool(asked.get("no_color")))
+    return follow_to_end(handle, console, verb)
+
+
+def plain_wizard(console: Console, environ: Mapping[str, str]) -> int:
+    """Walk the wizard as lines, and follow the run that it started; return the exit code."""
+    handle = dialogue.plain_wizard(console, environ)
+    return CANCELLED if handle is None else follow_to_end(handle, console, "apply")
+
+
+def follow_to_end(handle: RunHandle, console: Console, verb: str) -> int:
+    """Follow the run as lines and return its exit code; with --json one document at the end."""
+    asked = console.asked
+    person = dialogue.ask if _on_terminal() and not asked.json else None
+    code = follow(handle, asked.language, console.err if asked.json else console.out, json=asked.json, verbose=asked.verbose, ask=person)
+    if asked.json:
+        console.document(documents.run(handle.id, handle.state(), (), asked.language, verb))
+    return code
+
+
+def _on_terminal() -> bool:
+    """Return whether a person can be asked."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _confirmed_undo(handle: RunHandle, console: Console) -> bool:
+    """Ask for the typed word; nothing that cannot be taken back starts on Enter."""
+    prompt = say(console.asked.language, phrase("cli.plain.undo", count=len(handle.plan.actions), run=handle.id))
+    return dialogue.agreed(prompt, "undo")
