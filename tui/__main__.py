@@ -108,7 +108,7 @@ def run(asked: Mapping[str, Any], environ: Mapping[str, str], language: Language
         case "apply":
             return running.apply(asked, environ, console)
         case _:
-            return running.again(verb, asked, console)
+            return running.again(verb, asked, environ, console)
 
 
 def _look(verb: str, asked: Mapping[str, Any], console: Console) -> int:

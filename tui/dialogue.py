@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping
 
@@ -43,5 +44,5 @@ def ask(prompt: str) -> str | None:
     try:
         return input(prompt)
     except EOFError:
-        print()
+        sys.stdout.write("\n")
         return None

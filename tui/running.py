@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -48,18 +47,18 @@ def apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console
     return 0
 
 
-def again(verb: str, asked: Mapping[str, Any], console: Console) -> int:
+def again(verb: str, asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:
     """Attach to, resume or undo a run; return its exit code."""
+    handle = client.find(asked.get("run"))
     if verb == "undo" and not console.asked.yes and (console.asked.json or not _on_terminal()):
         raise InputError("needs-yes")
-    handle = client.find(asked.get("run"))
     if verb == "resume":
         handle.resume(sudo=privilege.sudo())
     elif verb == "undo":
         if not console.asked.yes and not _confirmed_undo(handle, console):
             raise Cancelled("cancelled")
         handle.undo(sudo=privilege.sudo())
-    if not asked.get("plain") and not console.asked.json and terminal.shows_screens(os.environ):
+    if not asked.get("plain") and not console.asked.json and terminal.shows_screens(environ):
         from tui.app import watch
 
         return watch(handle, console.asked.language, no_color=bool(asked.get("no_color")))
