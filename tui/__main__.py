@@ -92,7 +92,6 @@ def run(asked: Mapping[str, Any], environ: Mapping[str, str], language: Language
     if verb in ("detect", "capture", "knowledge"):
         return _look(verb, asked, console)
     from steps.headless import choices, runs
-    from tui import running
 
     match verb:
         case "check":
@@ -105,10 +104,10 @@ def run(asked: Mapping[str, Any], environ: Mapping[str, str], language: Language
             return runs.runs(console)
         case "verify":
             return runs.verify(console, environ, of_run=bool(asked.get("of_run")))
-        case "apply":
-            return running.apply(asked, environ, console)
         case _:
-            return running.again(verb, asked, environ, console)
+            from tui import running
+
+            return running.apply(asked, environ, console) if verb == "apply" else running.again(verb, asked, environ, console)
 
 
 def _look(verb: str, asked: Mapping[str, Any], console: Console) -> int:
