@@ -12,7 +12,7 @@ import msgspec
 
 from steps import resources
 from steps.engine import journal
-from steps.engine.folder import Order, Refusal, Refused, RunFolder, all_folders, invoking_owner
+from steps.engine.folder import Order, Refusal, Refused, RunFolder, all_folders, invoking_owner, state_folder
 from steps.engine.lock import busy, holder, is_held, target_lock
 from steps.engine.server import RUN_OVER, Request, Response, ask
 from steps.errors import BringupError, InputError, PrivilegeError
@@ -32,6 +32,12 @@ _NAMES = frozenset(
         *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "HF_ENDPOINT"),
     )
 )
+_UVS_WORD_FOR = {
+    "PIP_INDEX_URL": ("UV_DEFAULT_INDEX", "UV_INDEX_URL"),
+    "PIP_EXTRA_INDEX_URL": ("UV_INDEX", "UV_EXTRA_INDEX_URL"),
+    "PIP_FIND_LINKS": ("UV_FIND_LINKS",),
+}
+"""uv does not know pip's variables; an address with credentials is in no plan, so it can reach uv only this way."""
 _NEVER = frozenset(("UV_PYTHON", "UV_PROJECT", "UV_PROJECT_ENVIRONMENT", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_REQUIRE_VIRTUALENV"))
 """They would send the packages somewhere else than the plan says."""
 
@@ -42,6 +48,9 @@ def carried_environment(plan: Plan) -> dict[str, str]:
     The plan's own proxy goes before the environment's; apt and every other program of the run reads it from there.
     """
     carried = {name: value for name, value in os.environ.items() if (name in _NAMES or name.startswith(_PREFIXES)) and name not in _NEVER}
+    for pips, uvs in _UVS_WORD_FOR.items():
+        if pips in carried and not any(name in carried for name in uvs):
+            carried[uvs[0]] = ",".join(carried[pips].split()) if uvs[0] == "UV_FIND_LINKS" else carried[pips]
     proxy = plan.profile.network.proxy
     return carried | dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), proxy) if proxy else carried
 
@@ -276,4 +285,7 @@ class RunHandle:
         if not self._folder.exists():
             raise InputError("run-vanished", run=self.id, folder=self.folder)
         needs_root = self.plan.needs_root and not self.plan.target.rehearsal
+        if self._folder.path.parent != state_folder(root=needs_root or os.geteuid() == 0, owner=invoking_owner()) / "runs":
+            # The launcher looks in that one place, and might find another run of this name there.
+            raise PrivilegeError("run-of-another", run=self.id)
         _launch(("--run", self.id, *words), needs_root=needs_root, sudo=sudo)

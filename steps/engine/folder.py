@@ -222,10 +222,10 @@ def _names() -> Iterator[str]:
     yield from (f"{today}-{first}{second}" for first in letters for second in letters)
 
 
-def create(plan: Plan, origin: Origin, *, root: bool) -> RunFolder:
+def create(plan: Plan, origin: Origin) -> RunFolder:
     """Make the folder of a new run with its immutable files; the plan comes last, so a folder without one was never a run."""
     taken = {folder.id for folder in all_folders(origin.owner)}
-    home = state_folder(root=root, owner=origin.owner) / "runs"
+    home = own_runs(origin.owner)
     made = [parent for parent in (*reversed(home.parents), home) if not parent.exists()]
     for parent in made:
         parent.mkdir(mode=0o755, exist_ok=True)
@@ -248,9 +248,18 @@ def create(plan: Plan, origin: Origin, *, root: bool) -> RunFolder:
     return folder
 
 
+def own_runs(owner: Owner) -> Path:
+    """Return the folder of the runs that this process may work on: root never works on one that lies with a person."""
+    return state_folder(root=os.geteuid() == 0, owner=owner) / "runs"
+
+
 def all_folders(owner: Owner) -> tuple[RunFolder, ...]:
     """Return every run of the machine and of the person, oldest first; folders that may not be read are left out."""
-    places = {state_folder(root=root, owner=owner) / "runs" for root in (True, False)}
+    return folders_in(*{state_folder(root=root, owner=owner) / "runs" for root in (True, False)})
+
+
+def folders_in(*places: Path) -> tuple[RunFolder, ...]:
+    """Return the runs in these folders, oldest first; those that may not be read are left out."""
     found: list[tuple[float, str, RunFolder]] = []
     for place in places:
         with contextlib.suppress(OSError):

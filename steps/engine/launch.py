@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import secrets
+import stat
 import subprocess
 import sys
 import time
@@ -16,14 +18,16 @@ import msgspec
 
 from steps import resources
 from steps.engine import journal
-from steps.engine.folder import STATE_VARIABLE, Order, Origin, Refusal, Refused, RunFolder, all_folders, create, invoking_owner
-from steps.engine.lock import busy, holder, target_lock
-from steps.errors import BringupError, InputError, PreflightError, PrivilegeError
+from steps.engine.folder import STATE_VARIABLE, Order, Origin, Refusal, Refused, RunFolder, create, folders_in, invoking_owner, own_runs
+from steps.engine.lock import busy, holder, is_held, target_lock
+from steps.errors import BringupError, Busy, InputError, PreflightError, PrivilegeError
 from steps.model.plan import digest
 from steps.text import say_error
 
 PATIENCE = 30.0
 """So long may a runner take to say that it is there; seconds."""
+_LAST_WORDS = 0.3
+"""So long may the runner before take to write down its end; seconds."""
 _CARRIED = (STATE_VARIABLE, "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "PATH", "HOME")
 
 
@@ -76,30 +80,47 @@ def _new(file: str, confirmed: str) -> RunFolder:
         held = holder(target_lock(plan.target.root, root=os.geteuid() == 0, owner=owner))
         if held is not None:
             raise busy(held)
-    return create(plan, Origin(digest=confirmed, owner=owner, environment=order.environment), root=root)
+    return create(plan, Origin(digest=confirmed, owner=owner, environment=order.environment))
 
 
 def _known(options: argparse.Namespace) -> tuple[RunFolder, tuple[str, ...]]:
     """Return the folder of the run that is named (never a path: root shall not work on a folder of somebody's making)."""
-    for folder in all_folders(invoking_owner()):
+    for folder in folders_in(own_runs(invoking_owner())):
         if folder.id == options.run:
-            if folder.path.stat().st_uid != os.geteuid():
-                raise PrivilegeError("run-of-another", run=folder.id)
+            _vouch(folder)
             words = ("--undo",) if options.undo else ("--skip", str(options.skip)) if options.skip else ()
             return folder, words
     raise InputError("run-unknown", run=str(options.run))
 
 
+def _vouch(folder: RunFolder) -> None:
+    """Raise unless the run is of this user's own making, down to the files that say what is done."""
+    for path in (folder.path, folder.plan, folder.origin, folder.journal, folder.lock):
+        # The link itself is looked at: what it points at may be anybody's.
+        found = path.lstat()
+        if found.st_uid != os.geteuid():
+            raise PrivilegeError("run-of-another", run=folder.id)
+        kind = stat.S_ISDIR if path == folder.path else stat.S_ISREG
+        if not kind(found.st_mode) or found.st_mode & 0o022:
+            raise InputError("run-folder-open", run=folder.id, path=str(path))
+
+
 def start(folder: RunFolder, words: tuple[str, ...]) -> None:
-    """Start the runner and wait until it is at work; raises what it refuses with."""
+    """Start the runner and wait until it is at work; raises `Busy` while another one is, and what the new one refuses with."""
+    deadline = time.monotonic() + _LAST_WORDS
+    while is_held(folder.lock) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    if is_held(folder.lock):
+        state = journal.fold(journal.read(folder.journal)[0])
+        raise Busy("run-active", run=folder.id, user=state.owner or "?", since=time.strftime("%H:%M", time.localtime(state.started)))
     folder.refusal.unlink(missing_ok=True)
-    known = journal.fold(journal.read(folder.journal)[0]).last_seq
-    argv = (*resources.runner_command(), str(folder.path), *words)
+    token = secrets.token_hex(8)
+    argv = (*resources.runner_command(), str(folder.path), "--token", token, *words)
     if os.geteuid() == 0 and Path("/run/systemd/system").is_dir():
         _by_systemd(folder, argv)
     else:
         _by_fork(argv)
-    _await(folder, known)
+    _await(folder, token)
 
 
 def _by_systemd(folder: RunFolder, argv: tuple[str, ...]) -> None:
@@ -133,10 +154,11 @@ def _by_fork(argv: tuple[str, ...]) -> None:
         os._exit(127)
 
 
-def _await(folder: RunFolder, known: int) -> None:
+def _await(folder: RunFolder, token: str) -> None:
+    """Return once the runner that was given `token` says that it is there; what another one writes is no sign of it."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        if any(entry.seq > known for entry in journal.read(folder.journal)[0]):
+        if any(entry.kind == "run-started" and entry.data.get("token") == token for entry in journal.read(folder.journal)[0]):
             return
         if folder.refusal.exists():
             raise Refused(msgspec.json.decode(folder.refusal.read_bytes(), type=Refusal))

@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
 
         return launch.main(words[1:])
     if not words:
-        sys.stderr.write("usage: runner FOLDER [--undo | --skip ACTION]\n")
+        sys.stderr.write("usage: runner FOLDER [--token TOKEN] [--undo | --skip ACTION]\n")
         return USAGE
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -64,12 +64,19 @@ class Runner:
         signal.signal(signal.SIGTERM, lambda *_: self._cancel())
         try:
             self._journal.append(
-                "run-started", digest=context.origin.digest, pid=os.getpid(), boot_id=boot_id(), user=context.owner.name, socket=str(path)
+                "run-started",
+                digest=context.origin.digest,
+                pid=os.getpid(),
+                boot_id=boot_id(),
+                user=context.owner.name,
+                socket=str(path),
+                token=_after(words, "--token"),
             )
             if "--undo" in words:
                 return self._undo()
-            if "--skip" in words:
-                self._pass_over(words[words.index("--skip") + 1])
+            skipped = _after(words, "--skip")
+            if skipped is not None:
+                self._pass_over(skipped)
             self._mend()
             self._lanes.run()
             return self._finish()
@@ -181,6 +188,11 @@ class Runner:
         else:
             going.clear()
         self._lanes.wake()
+
+
+def _after(words: list[str], option: str) -> str | None:
+    """Return the word that follows `option`, or `None` when it was not given."""
+    return words[words.index(option) + 1] if option in words else None
 
 
 def detach_output(folder: RunFolder, gid: int) -> None:

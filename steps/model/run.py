@@ -8,7 +8,7 @@ from typing import Literal
 from steps.model.base import Param, Record, Words
 
 EntryKind = Literal[
-    "run-started",  # data: digest, pid, boot_id, user
+    "run-started",  # data: digest, pid, boot_id, user, socket, token (the launcher's, by which it knows its runner)
     "action-started",
     "action-finished",  # status: "done" | "already" | "failed" | "skipped"; data: exit, error (code) and its params
     "registered",  # undo data is on disk; the change may follow

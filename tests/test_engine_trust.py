@@ -1,0 +1,117 @@
+"""Whose runs are worked on, and what a running or an undone run refuses."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from steps.engine import client, journal, launch
+from steps.engine.folder import Refusal
+from steps.errors import BringupError, PrivilegeError
+from steps.model.action import Run, Write
+from tests.engine_kit import ended, plan_of, runner_pid, statuses, wait_until, works
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changes user ids")
+NOBODY = 65534
+
+
+@pytest.fixture(autouse=True)
+def state(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="bringup-test-") as folder:
+        Path(folder).chmod(0o755)
+        monkeypatch.setenv("BRINGUP_STATE", folder)
+        monkeypatch.delenv("SUDO_UID", raising=False)
+        yield Path(folder)
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> Refusal:
+    code = launch.main([*words, "--json"])
+    found = msgspec.json.decode(capsys.readouterr().err, type=Refusal)
+    assert code == found.exit
+    return found
+
+
+# --- whose run it is --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", ["", "plan.json", "origin.json", "journal.jsonl", "lock"])
+def test_a_run_that_others_may_write_in_is_not_worked_on(part: str, capsys: pytest.CaptureFixture[str]) -> None:
+    handle = client.start(plan_of(Run(id="a.one", title="t", argv=("false",))), sudo=None)
+    ended(handle)
+    path = Path(handle.folder, part)
+    path.chmod(path.stat().st_mode | 0o022)
+    found = refusal(capsys, "--run", handle.id)
+    assert (found.code, found.params["path"]) == ("run-folder-open", str(path))
+    assert len([entry for entry in journal.read(Path(handle.folder, "journal.jsonl"))[0] if entry.kind == "run-started"]) == 1
+
+
+@pytest.mark.parametrize("part", ["", "plan.json", "origin.json"])
+def test_a_link_in_the_place_of_a_run_is_not_followed(part: str, state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    handle = client.start(plan_of(Run(id="a.one", title="t", argv=("false",))), sudo=None)
+    ended(handle)
+    path = Path(handle.folder, part)
+    path.rename(state / "elsewhere")
+    path.symlink_to(state / "elsewhere")
+    assert refusal(capsys, "--run", handle.id).code == "run-folder-open"
+
+
+@as_root
+@pytest.mark.parametrize("part", ["", "plan.json", "origin.json", "journal.jsonl"])
+def test_root_does_not_work_on_a_run_of_somebody_elses_making(part: str, capsys: pytest.CaptureFixture[str]) -> None:
+    handle = client.start(plan_of(Run(id="a.one", title="t", argv=("false",))), sudo=None)
+    ended(handle)
+    os.chown(Path(handle.folder, part), NOBODY, NOBODY)
+    assert refusal(capsys, "--run", handle.id, "--undo").code == "run-of-another"
+
+
+@as_root
+def test_root_looks_for_runs_in_the_machines_place_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    handle = client.start(plan_of(works("a.one")), sudo=None)
+    ended(handle)
+    (tmp_path / "bringup").mkdir()
+    Path(handle.folder).parent.rename(tmp_path / "bringup" / "runs")
+    monkeypatch.delenv("BRINGUP_STATE")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert client.find(handle.id).folder == str(tmp_path / "bringup" / "runs" / handle.id), "it can be looked at"
+    assert refusal(capsys, "--run", handle.id).code == "run-unknown"
+    with pytest.raises(PrivilegeError) as caught:
+        client.find(handle.id).resume()
+    assert caught.value.code == "run-of-another"
+
+
+# --- a run that is at work --------------------------------------------------------------------------
+
+
+def test_neither_undo_nor_resume_of_a_run_at_work_pretends_to_begin(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    handle = client.start(
+        plan_of(
+            Write(id="a.file", title="t", lane="files", path=str(file), text="x"),
+            works("b.long", 10, 2.0),
+        ),
+        sudo=None,
+    )
+    wait_until(handle, lambda state: statuses(state).get("a.file") == "done")
+    pid = runner_pid(handle)
+    for begin in (handle.undo, handle.resume):
+        with pytest.raises(BringupError) as caught:
+            begin()
+        assert (caught.value.exit_code, caught.value.params["run"]) == (75, handle.id)
+    end = ended(handle)
+    assert (end.status, file.exists(), runner_pid(handle)) == ("done", True, pid)
+
+
+def test_every_runner_is_known_by_a_token_of_its_own() -> None:
+    handle = client.start(plan_of(works("a.one")), sudo=None)
+    ended(handle)
+    handle.resume()
+    ended(handle)
+    tokens = [entry.data["token"] for entry in journal.read(Path(handle.folder, "journal.jsonl"))[0] if entry.kind == "run-started"]
+    assert len(set(tokens)) == 2
