@@ -12,7 +12,7 @@ import msgspec
 import tomli_w
 
 from steps.errors import InputError
-from steps.model.profile import Profile, as_tables
+from steps.model.profile import Profile, as_tables, holds_credentials
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -31,7 +31,7 @@ def parse(text: str, name: str) -> Profile:
     """Return the profile that `text` (of the file `name`) holds.
 
     Raises `InputError` that names the file, the line and the key: `profile-syntax`, `profile-schema`, `profile-key`,
-    `profile-type`, `profile-keep`.
+    `profile-type`, `profile-keep`, `profile-secret`.
     """
     try:
         tables = tomllib.loads(text)
@@ -48,6 +48,9 @@ def parse(text: str, name: str) -> Profile:
     if profile.driver.source == "keep" and (profile.driver.branch or profile.driver.flavor):
         key = "driver.branch" if profile.driver.branch else "driver.flavor"
         raise InputError("profile-keep", file=name, line=_line(text, key), key=key)
+    for field in ("proxy", "apt", "pypi", "torch_index", "find_links"):
+        if holds_credentials(getattr(profile.network, field) or ""):
+            raise InputError("profile-secret", file=name, line=_line(text, f"network.{field}"), key=f"network.{field}")
     return profile
 
 

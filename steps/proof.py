@@ -29,7 +29,7 @@ def torch(host: Host, interpreter: str, version: str, variant: str | None, *, gp
     if imported["state"] != "passed":
         return (_rung("torch", imported),)
     found = str(imported["detail"])
-    rungs = [_version("torch", found, version)]
+    rungs = [_version("torch", found, version, variant)]
     for name in ("gpu", "amp", "accumulation", "ddp"):
         line = lines.get(name)
         if line is None:
@@ -109,9 +109,10 @@ def _rung(name: str, line: Mapping[str, Any]) -> Rung:
     )
 
 
-def _version(name: str, found: str, wanted: str) -> Rung:
-    """Return whether a framework is the version that was asked for; a local part ("+cpu") may be unsaid."""
-    if wanted in (found, found.partition("+")[0]):
+def _version(name: str, found: str, wanted: str, variant: str | None = None) -> Rung:
+    """Return whether a framework is the version that was asked for; a local part ("+cpu") may be unsaid, but not be another variant's."""
+    local = found.partition("+")[2]
+    if wanted in (found, found.partition("+")[0]) and (not local or variant is None or local == variant):
         return Rung(id=name, state="passed", because=phrase("verify.because.imports"), detail=found)
     return Rung(id=name, state="failed", because=phrase("verify.because.other-version", found=found, wanted=wanted), detail=found)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from steps import text
@@ -284,7 +286,7 @@ def test_a_repository_is_confined_to_its_key_in_the_deb822_format() -> None:
     assert source.text == f"Types: deb\nURIs: {url}\nSuites: /\nSigned-By: /etc/apt/keyrings/cuda-archive-keyring.gpg\n"
     assert key.path == "/etc/apt/keyrings/cuda-archive-keyring.gpg"
     assert key.copy_of is not None
-    assert key.copy_of.endswith(".gpg")
+    assert key.binary_key
 
 
 def test_a_branch_is_held_by_a_pin() -> None:
@@ -352,3 +354,11 @@ def test_a_manager_that_was_never_run_refuses_to_start(name: ManagerName) -> Non
         base.check(action, manager.simulate(action, Answers()), Answers())
     assert refusal.value.code == "packages-refused"
     assert manager.argv(action)[0] == name
+
+
+def test_a_key_comes_out_of_its_armour_and_a_bare_one_stays() -> None:
+    bare = bytes(range(256)) * 3
+    body = base64.encodebytes(bare).decode()
+    armoured = f"-----BEGIN PGP PUBLIC KEY BLOCK-----\nComment: lab\n\n{body}=AbCd\n-----END PGP PUBLIC KEY BLOCK-----\n"
+    assert apt_repository.without_armour(armoured.encode()) == bare
+    assert apt_repository.without_armour(bare) == bare

@@ -14,7 +14,8 @@ import pytest
 from steps.errors import PreflightError
 from steps.host.local import LocalHost
 from steps.managers import installer, python
-from steps.model.action import AnyAction, RemovePath, Run, Succeeds
+from steps.managers.python_scripts import HAS_ALL
+from steps.model.action import AnyAction, Command, RemovePath, Run, Succeeds
 from steps.model.machine import Machine
 from steps.model.plan import Installer, Target
 from steps.model.profile import EnvironmentAnswers, NetworkAnswers, Profile
@@ -85,14 +86,6 @@ def test_the_environment_wins_over_files_and_uvs_variables_over_pips() -> None:
 
 def test_a_named_index_of_uv_is_taken_by_its_address() -> None:
     assert settings({"UV_INDEX": "lab=https://lab.example/simple?a=b"}).extra_index_urls == ("https://lab.example/simple?a=b",)
-
-
-@pytest.mark.parametrize("variable", ["PIP_INDEX_URL", "UV_EXTRA_INDEX_URL", "HTTPS_PROXY"])
-def test_an_address_with_a_password_is_refused_and_not_repeated(variable: str) -> None:
-    with pytest.raises(PreflightError) as refusal:
-        settings({variable: "https://ada:s3cret@packages.example/simple"})
-    assert refusal.value.code == "secret-in-address"
-    assert "s3cret" not in str(refusal.value)
 
 
 def test_a_broken_pip_configuration_adds_nothing() -> None:
@@ -185,7 +178,7 @@ def test_an_environment_is_made_filled_and_written_down(tmp_path: Path, manager:
         perform(action)
     folder = tmp_path / "envs" / "small"
     assert (folder / python.LOCK_FILE).read_text(encoding="utf-8") == "idna==3.10\nsix==1.17.0\n"
-    create, install = actions[0], actions[1]
+    create, install = actions[0], actions[2]
     assert holds(create)
     assert holds(install)
     # A file that a cut-off installation lost is seen, which pip's own check does not.
@@ -196,11 +189,73 @@ def test_an_environment_is_made_filled_and_written_down(tmp_path: Path, manager:
 
 
 @pytest.mark.net
+@pytest.mark.parametrize("manager", ["uv", "venv"])
+def test_undo_puts_the_packages_of_an_environment_back_that_was_there_before(tmp_path: Path, manager: str, uv: str) -> None:
+    profile = Profile(environment=EnvironmentAnswers(manager="uv" if manager == "uv" else "venv", name="small", python=LINE))
+    for action in planned(profile, here(tmp_path, uv), "idna==3.9"):
+        perform(action)
+    folder = tmp_path / "envs" / "small"
+    (folder / python.BEFORE_FILE).unlink()
+    for action in planned(profile, here(tmp_path, uv), "idna==3.10")[1:3]:
+        perform(action)
+    (back,) = action.undo
+    assert isinstance(back, Command)
+    subprocess.run(back.argv, env={**os.environ, **action.env}, check=True, capture_output=True)
+    assert list(folder.glob("lib/python*/site-packages/idna-3.9.dist-info"))
+    assert not list(folder.glob("lib/python*/site-packages/idna-3.10.dist-info"))
+
+
+@pytest.mark.net
 def test_a_version_that_does_not_exist_fails_and_leaves_the_environment(tmp_path: Path, uv: str) -> None:
     profile = Profile(environment=EnvironmentAnswers(name="small", python=LINE))
-    create, install, _ = planned(profile, here(tmp_path, uv), "six==0.0.99")
+    create, _, install, _ = planned(profile, here(tmp_path, uv), "six==0.0.99")
     perform(create)
     result = subprocess.run(install.argv, env={**os.environ, **install.env}, capture_output=True, text=True, check=False)
     assert result.returncode == 1
     assert "six==0.0.99" in result.stderr
     assert holds(create)
+
+
+def has_all(folder: Path, *wanted: str) -> bool:
+    """Return what the probe of an installed environment says about distributions that lie in `folder`."""
+    script = f"import sys; sys.path.insert(0, {str(folder)!r})\n{HAS_ALL}"
+    return subprocess.run((sys.executable, "-I", "-c", script, *wanted), check=False).returncode == 0
+
+
+def distribution(folder: Path, name: str, version: str, *requires: str) -> None:
+    """Write the metadata of an installed distribution."""
+    info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+    info.mkdir(parents=True)
+    lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *(f"Requires-Dist: {one}" for one in requires)]
+    (info / "METADATA").write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there"),
+    [
+        ("made-up-torch==2.14.1+cpu", True),
+        ("made-up-torch==2.14.1", True),
+        ("made-up-torch===2.14.1", False),
+        ("made-up-torch===2.14.1+cpu", True),
+        ("made-up-torch==2.14.0", False),
+        ("made-up-torch<3", True),
+        ("made-up-jax[cuda12]==0.10", False),
+        ("made-up-jax[cpu]==0.10", True),
+        ("made-up-jax==0.10", True),
+        ("made-up-absent", False),
+    ],
+)
+def test_an_environment_is_done_only_with_the_build_and_the_extras_that_are_wanted(tmp_path: Path, wanted: str, there: bool) -> None:
+    distribution(tmp_path, "made-up-torch", "2.14.1+cpu")
+    distribution(tmp_path, "made-up-jax", "0.10", 'made-up-plugin==0.10; extra == "cuda12"', "made-up-torch>=2; extra == 'cpu'")
+    assert has_all(tmp_path, wanted) is there
+
+
+@pytest.mark.parametrize("address", ["https://ada:secret@index.example/simple", "https://token@index.example/simple"])
+def test_credentials_of_the_environment_stay_there_and_those_of_a_file_are_refused(address: str) -> None:
+    carried = settings({"PIP_INDEX_URL": address, "https_proxy": address, "PIP_EXTRA_INDEX_URL": f"https://other.example/simple {address}"})
+    assert (carried.index_url, carried.proxy, carried.extra_index_urls) == (None, None, ("https://other.example/simple",))
+    with pytest.raises(PreflightError) as caught:
+        settings(files={"/etc/pip.conf": f"[global]\nindex-url = {address}\n"})
+    assert caught.value.code == "secret-in-address"
+    assert "secret" not in str(caught.value.params)

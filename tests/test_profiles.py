@@ -35,6 +35,13 @@ def test_a_slip_is_named_with_its_line(text: str, code: str, line: int, key: str
     assert all("lab.toml" in say_error(language, caught.value.code, caught.value.params) for language in languages)
 
 
+def test_credentials_are_refused_and_not_repeated() -> None:
+    with pytest.raises(InputError) as caught:
+        profiles.parse("[network]\nproxy = 'http://ada:hunter2@proxy.example:3128'\n", "lab.toml")
+    assert (caught.value.code, caught.value.params["line"]) == ("profile-secret", 2)
+    assert "hunter2" not in str(caught.value.params)
+
+
 def test_another_schema_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         profiles.parse("schema = 2\n", "lab.toml")

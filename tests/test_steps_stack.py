@@ -273,9 +273,9 @@ def test_where_no_driver_belongs_none_is_installed(name: str) -> None:
 @pytest.mark.parametrize(
     ("answers", "expected", "index"),
     [
-        ({"torch": "2.14.1", "variant": "cu130"}, ("torch==2.14.1",), None),
+        ({"torch": "2.14.1", "variant": "cu130"}, ("torch===2.14.1",), None),
         ({"torch": "2.14.1", "variant": "cu126"}, ("torch==2.14.1+cu126",), "https://download.pytorch.org/whl/cu126"),
-        ({"torch": "2.1.2", "variant": "cu121"}, ("torch==2.1.2", "numpy<2"), None),
+        ({"torch": "2.1.2", "variant": "cu121"}, ("torch===2.1.2", "numpy<2"), None),
         ({"torch": "2.13.0", "variant": "cpu"}, ("torch==2.13.0+cpu",), "https://download.pytorch.org/whl/cpu"),
         ({"tensorflow": "2.21.0"}, ("tensorflow[and-cuda]==2.21.0",), None),
         ({"jax": "0.12.0.1", "variant": "cu130"}, ("jax[cuda13]==0.12.0.1",), None),

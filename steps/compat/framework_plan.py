@@ -22,7 +22,8 @@ def requirements(case: Case) -> tuple[str, ...]:
     found: list[str] = []
     for name, version in wanted.items():
         if name == "torch":
-            found.append(f"torch=={version}{_local(case)}")
+            # `===`: a folder of wheels may hold a build for another variant, and `==` would prefer that one.
+            found.append(f"torch=={version}{_local(case)}" if _local(case) else f"torch==={version}")
         elif name == "tensorflow":
             found.append(f"tensorflow[and-cuda]=={version}" if case.gpus and wanted.get("variant") != "cpu" else f"tensorflow=={version}")
         elif name == "jax":

@@ -14,6 +14,7 @@ from steps.engine.packages import perform_packages
 from steps.engine.probes import is_done
 from steps.engine.prompts import manual_row
 from steps.errors import BringupError
+from steps.managers.apt_repository import without_armour
 from steps.managers.base import manager
 from steps.model.action import AnyAction, Manual, Packages, Reboot, Run, Service, Write
 from steps.model.base import phrase
@@ -90,6 +91,8 @@ def _write(action: Write, context: Context) -> Outcome:
         data = host.read_bytes(sources[0]) if len(sources) == 1 else None
         if data is None:
             return failed(phrase("engine.failed.source", path=action.copy_of, count=len(sources)))
+        if action.binary_key:
+            data = without_armour(data)
     else:
         data = (action.text or "").encode()
     undo.register(action, context)
@@ -167,7 +170,7 @@ def _would(action: AnyAction) -> tuple[str, ...]:
         case Packages():
             tool = manager(action.manager)
             refresh = (f"would run {shlex.join(tool.refresh_argv())}",) if action.refresh else ()
-            return (*refresh, f"would run {shlex.join(tool.argv(action))}")
+            return (*refresh, *((f"would run {shlex.join(tool.argv(action))}",) if action.install else ()))
         case Service(unit=unit):
             return (f"would run systemctl enable --now {unit}",)
         case Reboot():

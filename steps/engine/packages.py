@@ -35,7 +35,7 @@ def perform_packages(action: Packages, context: Context) -> Outcome:
     tool = manager(action.manager)
     if action.refresh:
         ending = _patiently(context, action, tool, tool.refresh_argv())
-        if ending.code or ending.stopped:
+        if ending.code or ending.stopped or not action.install:
             return _explained(ending, tool)
     before = tool.snapshot(context.host)
     if before is None:

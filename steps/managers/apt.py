@@ -64,7 +64,7 @@ def install(
 
 def shown(action: Packages) -> Argv:
     """Return the command that a person would type for the same result."""
-    return ("apt-get", "install", *action.install)
+    return ("apt-get", "install", *action.install) if action.install else ("apt-get", "update")
 
 
 # --- running --------------------------------------------------------------------------------------

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import re
 
-from steps.model.action import AnyAction, FileIs, RemovePath, Run, Succeeds, Write
+from steps.model.action import AnyAction, FileIs, Packages, RemovePath, Run, Succeeds, Write
 from steps.model.base import Words, phrase
 
 KEYRING_PACKAGE = "cuda-keyring_1.1-1_all.deb"
@@ -63,7 +64,8 @@ def nvidia_repository(url: str) -> tuple[AnyAction, ...]:
             why=phrase("manager.why.keyring"),
             lane="packages",
             argv=(_HELPER, *network, "download-file", url + KEYRING_PACKAGE, _FETCHED),
-            done_when=(FileIs(path=_FETCHED),),
+            # Whole, and not the first half of a download that was cut off.
+            done_when=(Succeeds(argv=("dpkg-deb", "--info", _FETCHED)),),
             undo=(RemovePath(path=_FETCHED),),
             download_bytes=5_000,
             seconds=3,
@@ -73,7 +75,6 @@ def nvidia_repository(url: str) -> tuple[AnyAction, ...]:
             title=phrase("manager.action.keyring-unpack"),
             lane="packages",
             argv=("dpkg-deb", "--extract", _FETCHED, _UNPACKED),
-            done_when=(FileIs(path=f"{_UNPACKED}/usr/share/keyrings"),),
             undo=(RemovePath(path=_UNPACKED),),
             seconds=1,
         ),
@@ -83,7 +84,8 @@ def nvidia_repository(url: str) -> tuple[AnyAction, ...]:
             why=phrase("manager.why.signed-by"),
             lane="packages",
             path=KEYRING,
-            copy_of=f"{_UNPACKED}/usr/share/keyrings/cuda-archive-keyring.gpg",
+            copy_of=f"{_UNPACKED}/usr/share/keyrings/cuda-archive-keyring.*",
+            binary_key=True,
             done_when=(FileIs(path=KEYRING),),
         ),
         Write(
@@ -107,16 +109,27 @@ def nvidia_repository(url: str) -> tuple[AnyAction, ...]:
     )
 
 
-def refresh(id: str, title: Words | None = None) -> Run:
+def refresh(id: str, title: Words | None = None) -> Packages:
     """Return the action that fetches the package lists; it fails where `apt-get update` would only warn."""
-    argv = ("apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "-o", "Acquire::Retries=3", "-o", "Acquire::http::Timeout=30", "update")
-    return Run(
+    return Packages(
         id=id,
         title=title or phrase("manager.action.refresh"),
         lane="packages",
-        argv=argv,
+        manager="apt",
+        refresh=True,
         seconds=15,
     )
+
+
+def without_armour(key: bytes) -> bytes:
+    """Return an OpenPGP key as bytes, taken out of its ASCII armour (RFC 9580, section 6.2) when it has one."""
+    if not key.lstrip().startswith(b"-----BEGIN PGP PUBLIC KEY BLOCK-----"):
+        return key
+    lines = [line.strip() for line in key.strip().splitlines()]
+    # After the headings an empty line, then base64; a line that begins with "=" is the checksum.
+    start = lines.index(b"") + 1 if b"" in lines else 1
+    body = [line for line in lines[start:-1] if not line.startswith(b"=")]
+    return base64.b64decode(b"".join(body), validate=True)
 
 
 def branch_pin(branch: str) -> Write:

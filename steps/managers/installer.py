@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from steps.errors import PreflightError
 from steps.model.plan import Installer
+from steps.model.profile import holds_credentials
 
 if TYPE_CHECKING:
     from steps.host.base import Host
@@ -21,32 +22,30 @@ _INTERPRETER_FOLDERS = ("/usr/bin", "/usr/local/bin")
 def settings(host: Host, environ: Mapping[str, str], *, home: str, user: str | None, uid: int) -> Installer:
     """Return the settings of the person whose environment `environ` is.
 
-    Raises `PreflightError` for an address with a password: plans are shown and kept, so secrets stay out of them.
+    Raises `PreflightError` for an address with credentials in one of pip's files: plans are shown and kept.
     """
     config = _pip_config(host, environ, home)
 
-    def word(*names: str, key: str) -> str | None:
-        return next((environ[name].strip() for name in names if environ.get(name, "").strip()), None) or config.get(key)
+    def addresses(setting: str, *names: str) -> tuple[str, ...]:
+        """Return the addresses of a setting: of the first variable that is set, else of pip's files."""
+        said = next((environ[name] for name in names if environ.get(name, "").strip()), None)
+        found = re.split(r"[\s,]+", (config.get(setting, "") if said is None else said).strip())
+        return _public(setting, tuple(_plain_index(part) for part in found if part), carried=said is not None)
 
-    index = word("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL", key="index-url")
-    extra = word("UV_INDEX", "UV_EXTRA_INDEX_URL", "PIP_EXTRA_INDEX_URL", key="extra-index-url")
-    links = [part for name in ("UV_FIND_LINKS", "PIP_FIND_LINKS") for part in re.split(r"[\s,]+", environ.get(name, "")) if part]
-    links += (config.get("find-links") or "").split()
-    proxy = word("PIP_PROXY", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy", key="proxy")
-    certificates = word("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", key="cert")
-    extras = tuple(_plain_index(part) for part in (extra or "").split())
-    _refuse_secrets("index-url", index)
-    _refuse_secrets("proxy", proxy)
-    _refuse_secrets("extra-index-url", *extras)
-    _refuse_secrets("find-links", *links)
+    index = addresses("index-url", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
+    extra = addresses("extra-index-url", "UV_INDEX", "UV_EXTRA_INDEX_URL", "PIP_EXTRA_INDEX_URL")
+    proxy = addresses("proxy", "PIP_PROXY", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy")
+    # Folders and pages of wheels add up; an index takes the place of another.
+    links = (*addresses("", "UV_FIND_LINKS"), *addresses("", "PIP_FIND_LINKS"), *addresses("find-links"))
+    variables = (environ.get(name, "").strip() for name in ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE"))
     return Installer(
         uv=_uv(host, environ, home),
         pythons=_pythons(host, home),
-        index_url=index,
-        extra_index_urls=extras,
+        index_url=index[0] if index else None,
+        extra_index_urls=extra,
         find_links=tuple(dict.fromkeys(links)),
-        proxy=proxy,
-        certificates=certificates,
+        proxy=proxy[0] if proxy else None,
+        certificates=next(filter(None, variables), None) or config.get("cert"),
         home=home,
         user=user,
         environments="/opt/bringup/envs" if uid == 0 and user in (None, "root") else f"{home}/envs",
@@ -59,11 +58,16 @@ def _plain_index(address: str) -> str:
     return rest if equals and "/" not in name else address
 
 
-def _refuse_secrets(name: str, *addresses: str | None) -> None:
-    """Raise for an address that holds a password."""
-    for address in addresses:
-        if address is not None and urlsplit(address).password:
-            raise PreflightError("secret-in-address", setting=name, host=urlsplit(address).hostname or "?")
+def _public(setting: str, found: tuple[str, ...], *, carried: bool) -> tuple[str, ...]:
+    """Return the addresses that hold no credentials, for these are shown and kept.
+
+    Those of the environment reach the installer by the environment, which a run hands on and shows to nobody; those of a
+    file would have to be written into a plan: `PreflightError`.
+    """
+    secret = [one for one in found if holds_credentials(one)]
+    if secret and not carried:
+        raise PreflightError("secret-in-address", setting=setting, host=urlsplit(secret[0]).hostname or "?")
+    return tuple(one for one in found if one not in secret)
 
 
 def _pip_config(host: Host, environ: Mapping[str, str], home: str) -> Mapping[str, str]:

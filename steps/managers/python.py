@@ -6,35 +6,16 @@ from collections.abc import Mapping
 from typing import Literal
 
 from steps.errors import PreflightError
-from steps.model.action import AnyAction, RemovePath, Run, Succeeds
+from steps.managers.python_scripts import FREEZE, HAS_ALL, HAS_LINE, PUT_BACK, REMEMBER
+from steps.model.action import AnyAction, Command, FileIs, RemovePath, Run, Succeeds
 from steps.model.base import Record, phrase
 from steps.model.machine import Machine
 from steps.model.plan import Installer, Target
 from steps.model.profile import Profile
 
 LOCK_FILE = "bringup-lock.txt"
+BEFORE_FILE = "bringup-before.txt"
 DEFAULT_NAME = "deep-learning"
-
-# Run inside the environment. They are arguments of `python -c`, so that no file of ours has to be on the target.
-_HAS_LINE = "import sys; sys.exit('%d.%d' % sys.version_info[:2] != sys.argv[1])"
-_HAS_ALL = """\
-import importlib.metadata as metadata, sys
-for wanted in sys.argv[1:]:
-    name, _, version = wanted.partition("==")
-    try:
-        found = metadata.distribution(name.partition("[")[0])
-    except metadata.PackageNotFoundError:
-        sys.exit(1)
-    if version and found.version != version and not found.version.startswith(version + "+"):
-        sys.exit(1)
-    if not all(file.locate().exists() for file in found.files or () if not file.name.endswith(".pyc")):
-        sys.exit(1)
-"""
-# One line, because plans show it.
-_FREEZE = (
-    "import sys, importlib.metadata as m; open(sys.argv[1], 'w').writelines(sorted("
-    "d.metadata['Name'].lower() + '==' + d.version + '\\n' for d in m.distributions() if d.metadata['Name'] not in ('pip', 'setuptools')))"
-)
 
 
 class Interpreter(Record):
@@ -113,7 +94,7 @@ def environment(
         actions += _bootstrap(tools, target.installer, fetch)
     env = fetch.environment(where.manager)
     make = _made_by_uv(where, uv or "uv") if where.manager == "uv" else _made_by_venv(where)
-    there = Succeeds(argv=(where.python, "-I", "-c", _HAS_LINE, where.interpreter.line))
+    there = Succeeds(argv=(where.python, "-I", "-c", HAS_LINE, where.interpreter.line))
     actions.append(
         Run(
             id="environment.create",
@@ -131,17 +112,33 @@ def environment(
     if not requirements:
         return tuple(actions)
     install = _installed_by_uv(where, uv or "uv", fetch) if where.manager == "uv" else _installed_by_pip(where, fetch)
-    lock = f"{where.path}/{LOCK_FILE}"
+    back = _put_back_by_uv(where, uv or "uv", fetch) if where.manager == "uv" else _put_back_by_pip(where, fetch)
+    lock, before = f"{where.path}/{LOCK_FILE}", f"{where.path}/{BEFORE_FILE}"
+    actions.append(
+        Run(
+            id="environment.before",
+            title=phrase("manager.action.before", path=where.path),
+            why=phrase("manager.why.before"),
+            lane="python",
+            by=by,
+            needs=("environment.create",),
+            argv=(where.python, "-I", "-c", REMEMBER, before),
+            done_when=(FileIs(path=before),),
+            undo=(RemovePath(path=before),),
+            seconds=1,
+        )
+    )
     actions.append(
         Run(
             id="environment.install",
             title=phrase("manager.action.requirements", packages=_short(requirements)),
             lane="python",
             by=by,
-            needs=("environment.create",),
+            needs=("environment.before",),
             argv=(*install, *requirements),
+            undo=(Command(argv=(where.python, "-I", "-c", PUT_BACK, before, *back, before)),),
             env=env,
-            done_when=(Succeeds(argv=(where.python, "-I", "-c", _HAS_ALL, *requirements)),),
+            done_when=(Succeeds(argv=(where.python, "-I", "-c", HAS_ALL, *requirements)),),
             download_bytes=download_bytes,
             disk_bytes=disk_bytes,
             seconds=seconds or 60,
@@ -156,7 +153,7 @@ def environment(
             lane="python",
             by=by,
             needs=("environment.install",),
-            argv=(where.python, "-I", "-c", _FREEZE, lock),
+            argv=(where.python, "-I", "-c", FREEZE, lock),
             undo=(RemovePath(path=lock),),
             seconds=1,
         )
@@ -166,7 +163,7 @@ def environment(
 
 def _short(requirements: tuple[str, ...]) -> str:
     """Return the first requirements as a title can hold them."""
-    first = ", ".join(requirements[:3])
+    first = ", ".join(one.replace("===", " ").replace("==", " ") for one in requirements[:3])
     return first if len(requirements) <= 3 else f"{first}, …"
 
 
@@ -270,6 +267,16 @@ def _installed_by_uv(where: Place, uv: str, fetch: Fetching) -> tuple[str, ...]:
     # The call comes only when something is missing, perhaps files of a cut-off installation, whose record looks complete.
     # pip looks at all indexes alike, and people set theirs up for pip; uv by itself stops at the first that knows a name.
     return (uv, "pip", "install", "--python", where.python, "--index-strategy", "unsafe-best-match", "--reinstall", *fetch.options)
+
+
+def _put_back_by_uv(where: Place, uv: str, fetch: Fetching) -> tuple[str, ...]:
+    """Return what makes the environment hold exactly the list in the file that follows."""
+    return (uv, "pip", "sync", "--python", where.python, "--index-strategy", "unsafe-best-match", *fetch.options)
+
+
+def _put_back_by_pip(where: Place, fetch: Fetching) -> tuple[str, ...]:
+    """Return what brings the versions in the file that follows back; what is new beside them stays, for pip has no such word."""
+    return (where.python, "-I", "-m", "pip", "install", "--no-input", "--progress-bar", "off", "--no-deps", *fetch.options, "-r")
 
 
 def _installed_by_pip(where: Place, fetch: Fetching) -> tuple[str, ...]:

@@ -123,6 +123,8 @@ class Write(Action, tag=True):
     path: str
     text: str | None = None
     copy_of: str | None = None
+    binary_key: bool = False
+    """Whether an OpenPGP key in armour is written without it: apt reads a `.gpg` file only so."""
     mode: int = 0o644
 
 

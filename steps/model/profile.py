@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -100,6 +101,11 @@ class Profile(Record):
     containers: ContainerAnswers = ContainerAnswers()
     network: NetworkAnswers = NetworkAnswers()
     firmware: FirmwareAnswers = FirmwareAnswers()
+
+
+def holds_credentials(address: str) -> bool:
+    """Return whether an address names a user or a password (`https://token@index.example/simple`)."""
+    return "@" in urlsplit(address).netloc
 
 
 def answered(profile: Profile, patch: Patch) -> Profile:
