@@ -32,6 +32,16 @@ class Missing(Exception):
     """There is no such program."""
 
 
+def at_any_time() -> bool:
+    """Return `True`: a command that may be stopped whenever the person wants."""
+    return True
+
+
+def never() -> bool:
+    """Return `False`: a command that has to end by itself, since half of what it does is worse than none of it."""
+    return False
+
+
 def run_command(
     context: Context,
     action: Action,
@@ -39,7 +49,7 @@ def run_command(
     *,
     environment: Mapping[str, str] | None = None,
     outside: bool = False,
-    may_stop: Callable[[], bool] = lambda: True,
+    may_stop: Callable[[], bool] = at_any_time,
     handed: int | None = None,
     as_root: bool = False,
 ) -> Ending:

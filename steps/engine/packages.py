@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from steps.engine.command import Ending, run_command
+from steps.engine.command import Ending, never, run_command
 from steps.engine.context import Context, Outcome, failed
 from steps.engine.folder import make_folder, open_new, state_folder, write_whole
 from steps.managers.base import Kept, PackageManager, Simulation, Snapshot, check, manager
@@ -19,6 +19,7 @@ LOCK_PATIENCE = 300.0
 """So long is another holder of the package manager waited for; seconds."""
 _LOCK_PAUSE = 3.0
 BUSY = 75
+_UNPACKING = b"pmstatus:"
 
 
 class PackagesBefore(Record):
@@ -28,6 +29,8 @@ class PackagesBefore(Record):
     kept: Kept
     folder: str
     """Where the kept packages lie, as the target spells it."""
+    names: tuple[str, ...]
+    """The packages that the tries meant to change: what else differs since is not ours to take back."""
 
 
 def perform_packages(action: Packages, context: Context) -> Outcome:
@@ -37,6 +40,21 @@ def perform_packages(action: Packages, context: Context) -> Outcome:
         ending = _patiently(context, action, tool, tool.refresh_argv())
         if ending.code or ending.stopped or not action.install:
             return _explained(ending, tool)
+    deadline = time.monotonic() + LOCK_PATIENCE
+    while True:
+        outcome = _attempt(action, context, tool)
+        if outcome.code != BUSY or time.monotonic() > deadline:
+            return outcome
+        # Whoever had the manager may have changed what the simulation rested on, so it is made anew.
+        if context.switches.cancelled.wait(_LOCK_PAUSE):
+            return Outcome(status="cancelled")
+
+
+def _attempt(action: Packages, context: Context, tool: PackageManager) -> Outcome:
+    """Simulate, judge, put aside and install without waiting for anybody; `BUSY` when another one has the manager."""
+    if tool.lock_holder(context.host) is None:
+        # What another one has at work looks interrupted too, and is not ours to mend.
+        repair(action, context)
     before = tool.snapshot(context.host)
     if before is None:
         return failed(phrase("engine.failed.unreadable", manager=action.manager))
@@ -53,8 +71,12 @@ def perform_packages(action: Packages, context: Context) -> Outcome:
 
 
 def _register(action: Packages, context: Context, tool: PackageManager, before: Snapshot, simulation: Simulation) -> None:
-    """Put aside what will be replaced and write down the state before; a second try keeps the first try's state."""
+    """Put aside what will be replaced and write down the state before.
+
+    A second try keeps what the first one found of the packages that it changed; of all others the state now counts.
+    """
     known = read_before(context, action)
+    ours = changed(known, read_after(context, action)) if known is not None else frozenset()
     folder = known.folder if known is not None else return_folder(context, action)
     kept = known.kept if known is not None else Kept()
     if simulation.replaced:
@@ -63,8 +85,14 @@ def _register(action: Packages, context: Context, tool: PackageManager, before: 
             run_command(context, action, argv, environment=tool.environment())
         new = tool.kept(simulation, context.host, folder)
         kept = Kept(files={**new.files, **kept.files}, lost=tuple(dict.fromkeys((*kept.lost, *new.lost))))
-    state = PackagesBefore(before=known.before if known is not None else before, kept=kept, folder=folder)
+    first = known.before.packages if known is not None else {}
+    packages = {name: package for name, package in before.packages.items() if name not in ours}
+    packages |= {name: package for name, package in first.items() if name in ours}
+    asked = (package.partition("=")[0] for package in action.install)
+    names = tuple(sorted({*ours, *asked, *(change.name for change in simulation.changes)}))
+    state = PackagesBefore(before=msgspec.structs.replace(before, packages=packages), kept=kept, folder=folder, names=names)
     _write(context, action, "undo.json", state)
+    (context.folder.kept(action.id) / "after.json").unlink(missing_ok=True)
     context.journal.append("registered", action.id, replaced=len(simulation.replaced), kept=len(kept.files), lost=len(kept.lost))
 
 
@@ -91,6 +119,13 @@ def read_after(context: Context, action: Packages) -> Snapshot | None:
         return None
 
 
+def changed(state: PackagesBefore, after: Snapshot | None) -> frozenset[str]:
+    """Return which packages the action changed; all that it meant to when it was cut off before it could look."""
+    if after is None:
+        return frozenset(state.names)
+    return frozenset(name for name in state.names if state.before.packages.get(name) != after.packages.get(name))
+
+
 def return_folder(context: Context, action: Packages) -> str:
     """Return where replaced packages are kept, as the target spells it; it must be inside the target, where the manager runs."""
     state = "/var/lib/bringup" if context.host.root != "/" else str(state_folder(root=True, owner=context.owner))
@@ -100,18 +135,34 @@ def return_folder(context: Context, action: Packages) -> str:
 def _install(action: Packages, context: Context, tool: PackageManager) -> Ending:
     # A file and no pipe: a runner that is killed must not take the manager along by a broken pipe.
     descriptor = open_new(context.folder.path / "output" / f"{action.id}.status", gid=context.owner.gid)
-    start = os.fstat(descriptor).st_size
     os.set_inheritable(descriptor, True)
-
-    def only_downloads() -> bool:
-        """Return whether nothing has been unpacked yet: stopping later would leave half-configured packages."""
-        return b"pmstatus:" not in os.pread(descriptor, 1 << 20, start)
-
     try:
-        argv = tool.argv(action, status_fd=descriptor)
-        return run_command(context, action, argv, environment=tool.environment(), may_stop=only_downloads, handed=descriptor)
+        argv, progress = tool.argv(action, status_fd=descriptor), Progress(descriptor)
+        return run_command(context, action, argv, environment=tool.environment(), may_stop=progress.only_downloads, handed=descriptor)
     finally:
         os.close(descriptor)
+
+
+class Progress:
+    """The manager's progress lines, from now on."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._at = os.fstat(descriptor).st_size
+        self._rest = b""
+        self._unpacks = False
+
+    def only_downloads(self) -> bool:
+        """Return whether nothing has been unpacked yet: stopping later would leave half-configured packages."""
+        while not self._unpacks:
+            block = os.pread(self._descriptor, 1 << 20, self._at)
+            if not block:
+                break
+            self._at += len(block)
+            self._unpacks = _UNPACKING in self._rest + block
+            # The mark may lie across two blocks.
+            self._rest = (self._rest + block)[1 - len(_UNPACKING) :]
+        return not self._unpacks
 
 
 def _patiently(context: Context, action: Packages, tool: PackageManager, argv: tuple[str, ...]) -> Ending:
@@ -142,5 +193,5 @@ def repair(action: Packages, context: Context) -> bool:
     """Let the manager finish what was cut off; return whether it could."""
     tool = manager(action.manager)
     environment: Mapping[str, str] = tool.environment()
-    endings = [run_command(context, action, argv, environment=environment) for argv in tool.repair(context.host)]
+    endings = [run_command(context, action, argv, environment=environment, may_stop=never) for argv in tool.repair(context.host)]
     return all(ending.status == 0 for ending in endings)

@@ -7,12 +7,12 @@ import os
 
 import msgspec
 
-from steps.engine.command import Missing, run_command
+from steps.engine.command import Missing, never, run_command
 from steps.engine.context import Context, Outcome, failed
 from steps.engine.folder import make_folder, write_whole
-from steps.engine.packages import read_after, read_before
+from steps.engine.packages import changed, read_after, read_before, repair
 from steps.errors import BringupError
-from steps.managers.base import manager
+from steps.managers.base import check_return, manager
 from steps.model.action import AnyAction, Command, Packages, RemovePath, Run, Service, Write
 from steps.model.base import Record, phrase
 from steps.model.run import Entry
@@ -124,15 +124,18 @@ def _packages(action: Packages, context: Context) -> Outcome:
     if state is None:
         return Outcome(status="kept")
     tool = manager(action.manager)
-    for argv in tool.repair(context.host):
-        run_command(context, action, argv, environment=tool.environment())
+    repair(action, context)
     now = tool.snapshot(context.host)
-    after = read_after(context, action) or now
-    if after is None:
+    if now is None:
         return failed(phrase("engine.failed.unreadable", manager=action.manager))
-    commands = tool.restore(state.before, after, state.kept)
+    ours = changed(state, read_after(context, action))
+    commands = tool.restore(state.before, now, state.kept, ours)
+    # Only what was not there before may go; whatever else would go with it was put there by somebody else.
+    may_go = frozenset(name for name in ours if not state.before.has(name))
     for argv in commands:
-        ending = run_command(context, action, argv, environment=tool.environment())
+        check_return(action, tool.foresee(argv, context.host), may_go, kernel=context.plan.target.kernel)
+    for argv in commands:
+        ending = run_command(context, action, argv, environment=tool.environment(), may_stop=never)
         if ending.code:
             return failed(tool.cause(ending.output) or phrase("engine.failed.exit", status=ending.code), exit=ending.code)
     return Outcome(status="undone" if commands else "kept")

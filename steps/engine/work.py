@@ -61,7 +61,7 @@ class Runner:
         context = self._context
         path = socket_folder(root=os.geteuid() == 0, owner=context.owner) / f"{context.folder.id}.sock"
         server = Server(path, context.owner, self._handle)
-        signal.signal(signal.SIGTERM, lambda *_: self._cancel())
+        signal.signal(signal.SIGTERM, lambda *_: self._told_to_end())
         try:
             self._journal.append(
                 "run-started",
@@ -99,7 +99,8 @@ class Runner:
     def _mend(self) -> None:
         """After a crash the package manager finishes what was cut off before anything else is tried."""
         for action in self._cut_off():
-            if isinstance(action, Packages):
+            # A cancelled wait ends early: what is left at work mends itself.
+            if isinstance(action, Packages) and not self._context.switches.cancelled.is_set():
                 repair(action, self._context)
 
     def _finish(self) -> int:
@@ -144,6 +145,11 @@ class Runner:
         code = ROLLED_BACK if before.status == "failed" else 0
         self._journal.append("undo-finished", None, "undone", exit=code)
         return code
+
+    def _told_to_end(self) -> None:
+        # Half an undo helps nobody: it is finished, as a package manager at work is.
+        if not self._undoing:
+            self._cancel()
 
     def _cancel(self) -> None:
         switches = self._context.switches

@@ -100,7 +100,8 @@ class Apt:
 
     def argv(self, action: Packages, *, status_fd: int | None = None) -> Argv:
         """Return the install; `--no-remove` unless the action names what may go."""
-        progress = () if status_fd is None else ("-o", f"APT::Status-Fd={status_fd}")
+        # The engine does the waiting itself: what it simulated no longer holds once somebody else has had the lock.
+        progress = () if status_fd is None else ("-o", f"APT::Status-Fd={status_fd}", "-o", "DPkg::Lock::Timeout=0")
         guard = () if action.may_remove else ("--no-remove",)
         return ("apt-get", "-y", *apt_state.SAFE, *NETWORK, *progress, *guard, "install", *action.install)
 
@@ -120,9 +121,13 @@ class Apt:
         """Return the .debs in `folder` of the packages that would be replaced."""
         return apt_state.kept(simulation, host, folder)
 
-    def restore(self, before: Snapshot, after: Snapshot, kept: Kept) -> tuple[Argv, ...]:
+    def restore(self, before: Snapshot, after: Snapshot, kept: Kept, names: frozenset[str] | None = None) -> tuple[Argv, ...]:
         """Return the one transaction that puts every version back and purges what is new, then the marks and holds."""
-        return apt_state.restore(before, after, kept)
+        return apt_state.restore(before, after, kept, names)
+
+    def foresee(self, argv: Argv, host: Host) -> Simulation:
+        """Return what apt or dpkg would do on the way back."""
+        return apt_state.foresee(argv, host)
 
     def repair(self, host: Host) -> tuple[Argv, ...]:
         """Return dpkg's repair and then apt's: the other way round apt only says that dpkg was interrupted."""

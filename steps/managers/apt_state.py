@@ -62,7 +62,17 @@ def parse_sizes(output: str) -> tuple[int | None, int | None]:
 
 def simulate(action: Packages, host: Host) -> Simulation:
     """Return what apt would do for `action`; two questions, since neither answers for both names and sizes."""
-    told = host.run(("apt-get", "-s", "install", *action.install), timeout=_PROBE_SECONDS)
+    told = _foretold(("install", *action.install), host)
+    if told.problem is not None:
+        return told
+    sized = host.run(("apt-get", "-y", "--print-uris", "install", *action.install), timeout=_PROBE_SECONDS)
+    download, growth = parse_sizes(sized.stdout) if sized.status == 0 else (None, None)
+    return Simulation(changes=told.changes, download_bytes=download, disk_bytes=growth)
+
+
+def _foretold(words: Argv, host: Host) -> Simulation:
+    """Return the changes that `apt-get` with these words announces."""
+    told = host.run(("apt-get", "-s", *words), timeout=_PROBE_SECONDS)
     if told.status != 0:
         return Simulation(problem=apt_messages.cause(told.stdout + told.stderr) or apt_messages.last_error(told.stderr))
     changes = parse_changes(told.stdout)
@@ -70,9 +80,16 @@ def simulate(action: Packages, host: Host) -> Simulation:
     # A removal that was not read would slip past every check: the summary has to agree.
     if announced is None or int(announced[1]) != sum(change.after is None for change in changes):
         return Simulation(problem=phrase("manager.apt.unread"))
-    sized = host.run(("apt-get", "-y", "--print-uris", "install", *action.install), timeout=_PROBE_SECONDS)
-    download, growth = parse_sizes(sized.stdout) if sized.status == 0 else (None, None)
-    return Simulation(changes=changes, download_bytes=download, disk_bytes=growth)
+    return Simulation(changes=changes)
+
+
+def foresee(argv: Argv, host: Host) -> Simulation:
+    """Return what one of the commands of `restore` would do; setting marks changes no package."""
+    if argv[0] == "apt-get":
+        return _foretold(argv[1:], host)
+    if argv[:2] == ("dpkg", "--purge"):
+        return Simulation(changes=tuple(Change(name=name, before="") for name in argv[2:]))
+    return Simulation()
 
 
 # --- snapshot -------------------------------------------------------------------------------------
@@ -166,11 +183,13 @@ def _present(package: Installed | None) -> TypeGuard[Installed]:
     return package is not None and package.status[1:2] not in ("n", "c")
 
 
-def restore(before: Snapshot, after: Snapshot, kept: Kept) -> tuple[Argv, ...]:
-    """Return the commands from `after` to `before`.
+def restore(before: Snapshot, after: Snapshot, kept: Kept, names: frozenset[str] | None = None) -> tuple[Argv, ...]:
+    """Return the commands from `after` to `before`, for the packages called `names` only when names are given.
 
     One transaction names every package that differs, so that the resolver has nothing left to choose.
     """
+    if names is not None:
+        before, after = before.only(names), after.only(names)
     back: dict[str, str] = {}
     gone: list[str] = []
     purge: list[str] = []
@@ -215,7 +234,7 @@ def repair(host: Host) -> tuple[Argv, ...]:
     audit = host.run(("dpkg", "--audit"), timeout=_PROBE_SECONDS)
     if audit.status == 0 and not audit.stdout.strip():
         return ()
-    return (("dpkg", "--force-confdef", "--force-confold", "--configure", "-a"), ("apt-get", "-y", *SAFE, "-f", "install"))
+    return (("dpkg", "--force-confdef", "--force-confold", "--configure", "-a"), ("apt-get", "-y", *SAFE, "--no-remove", "-f", "install"))
 
 
 # --- locks ----------------------------------------------------------------------------------------

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal, Protocol
+
+import msgspec
 
 from steps import text
 from steps.catalog import load
@@ -64,6 +66,15 @@ class Snapshot(Record):
     transaction: str | None = None
     """The manager's own number of the last transaction, where it has one."""
 
+    def has(self, name: str) -> bool:
+        """Return whether files of the package are unpacked, in whatever state."""
+        package = self.packages.get(name)
+        return package is not None and package.status[1:2] not in ("n", "c")
+
+    def only(self, names: frozenset[str]) -> Snapshot:
+        """Return the part that is about these packages."""
+        return msgspec.structs.replace(self, packages={name: package for name, package in self.packages.items() if name in names})
+
 
 class Kept(Record):
     """Package files that were put aside: "name=version" → path, and what could not be had."""
@@ -116,8 +127,12 @@ class PackageManager(Protocol):
         """Return what lies in `folder` now of the packages that would be replaced."""
         ...
 
-    def restore(self, before: Snapshot, after: Snapshot, kept: Kept) -> tuple[Argv, ...]:
-        """Return what takes the packages from `after` back to `before`, in order; empty when nothing differs."""
+    def restore(self, before: Snapshot, after: Snapshot, kept: Kept, names: frozenset[str] | None = None) -> tuple[Argv, ...]:
+        """Return what takes the packages called `names` (`None`: all) from `after` back to `before`; empty when nothing differs."""
+        ...
+
+    def foresee(self, argv: Argv, host: Host) -> Simulation:
+        """Return what one of the commands of `restore` would do, without its doing it."""
         ...
 
     def repair(self, host: Host) -> tuple[Argv, ...]:
@@ -185,20 +200,36 @@ def protected(name: str, kernel: str | None) -> str | None:
     return None
 
 
+def check_return(action: Packages, simulation: Simulation, may_go: frozenset[str], *, kernel: str | None = None) -> None:
+    """Raise `PreflightError` when a transaction of an undo would remove more than `may_go`, or what no plan may remove."""
+    if simulation.problem is not None:
+        raise PreflightError("packages-refused", action=action.id, reason=text.say("en", simulation.problem))
+    _spare_protected(simulation, kernel)
+    _refuse_others(simulation, lambda name: name in may_go)
+
+
 def check(action: Packages, simulation: Simulation, host: Host, *, kernel: str | None = None) -> None:
     """Raise `PreflightError` when the simulated transaction must not be started; nothing was changed yet."""
     if simulation.problem is not None:
         raise PreflightError("packages-refused", action=action.id, reason=text.say("en", simulation.problem))
+    _spare_protected(simulation, kernel)
+    _refuse_others(simulation, lambda name: any(fnmatchcase(name.partition(":")[0], allowed) for allowed in action.may_remove))
+    _check_space(simulation, host)
+
+
+def _spare_protected(simulation: Simulation, kernel: str | None) -> None:
+    """Raise when the transaction would remove what no plan may."""
     for name in simulation.removed:
         reason = protected(name, kernel)
         if reason is not None:
             raise PreflightError("removal-protected", package=name, reason=reason)
-    unexpected = [
-        name for name in simulation.removed if not any(fnmatchcase(name.partition(":")[0], allowed) for allowed in action.may_remove)
-    ]
+
+
+def _refuse_others(simulation: Simulation, allowed: Callable[[str], bool]) -> None:
+    """Raise when the transaction would remove a package that is not `allowed` to go."""
+    unexpected = [name for name in simulation.removed if not allowed(name)]
     if unexpected:
         raise PreflightError("removal-refused", packages=" ".join(unexpected), count=len(unexpected))
-    _check_space(simulation, host)
 
 
 _SPARE = 200 << 20

@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from steps.managers import rpm
 from steps.managers.base import Argv, Change, Holder, Kept, Simulation, Snapshot
 from steps.model.action import ManagerName, Packages, PackagesAre, Probe
@@ -102,6 +104,13 @@ class Dnf:
             return Simulation(problem=self.cause(told.text) or "?")
         return parse(told.stdout)
 
+    def foresee(self, argv: Argv, host: Host) -> Simulation:
+        """Return what `--assumeno` says in the place of `-y`."""
+        told = host.run(tuple("--assumeno" if word == "-y" else word for word in argv), timeout=300.0)
+        if told.status == 0 or (told.status == 1 and "Operation aborted" in told.text):
+            return parse(told.stdout)
+        return Simulation(problem=self.cause(told.text) or "?")
+
     def snapshot(self, host: Host) -> Snapshot | None:
         """Return every package of rpm's, and the number of dnf's last transaction."""
         packages = rpm.packages(host)
@@ -129,8 +138,12 @@ class Dnf:
                 lost.append(f"{change.name}={change.before}")
         return Kept(files=files, lost=tuple(lost))
 
-    def restore(self, before: Snapshot, after: Snapshot, kept: Kept) -> tuple[Argv, ...]:
-        """Return dnf's own rollback to the transaction before; without its number, removal of what is new and exact reinstalls."""
+    def restore(self, before: Snapshot, after: Snapshot, kept: Kept, names: frozenset[str] | None = None) -> tuple[Argv, ...]:
+        """Return dnf's own rollback to the transaction before; for some packages only, removal of what is new and exact reinstalls."""
+        if names is not None:
+            # A rollback takes back what others did since, too.
+            before = msgspec.structs.replace(before.only(names), transaction=None)
+            after = after.only(names)
         if before.packages == after.packages:
             return ()
         if before.transaction is not None and before.transaction != after.transaction:

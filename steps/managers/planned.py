@@ -32,9 +32,13 @@ class Planned:
         """Return nothing: nothing was kept."""
         return Kept()
 
-    def restore(self, before: Snapshot, after: Snapshot, kept: Kept) -> tuple[Argv, ...]:
+    def restore(self, before: Snapshot, after: Snapshot, kept: Kept, names: frozenset[str] | None = None) -> tuple[Argv, ...]:
         """Return nothing: nothing was changed."""
         return ()
+
+    def foresee(self, argv: Argv, host: Host) -> Simulation:
+        """Return nothing: there is nothing to take back."""
+        return Simulation()
 
     def repair(self, host: Host) -> tuple[Argv, ...]:
         """Return nothing: nothing was started."""

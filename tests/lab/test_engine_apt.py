@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from steps.managers.base import Snapshot, manager
 from steps.model.base import Phrase
 from tests.engine_kit import ended, kill_runner, output, plan_of, statuses, wait_until
 from tests.lab import catalogue
+from tests.lab.debs import Deb, pack
 from tests.lab.lab import LabMachine
 
 pytestmark = pytest.mark.lab
@@ -36,6 +39,11 @@ def snapshot() -> Snapshot:
     found = manager("apt").snapshot(RootedHost(ROOT, LocalHost()))
     assert found is not None
     return found
+
+
+def person(package: str) -> None:
+    """Install as a person would beside the run; dpkg may complain of other packages."""
+    subprocess.run(("chroot", ROOT, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-y", "install", package), check=False)
 
 
 def seconds(count: int) -> None:
@@ -129,7 +137,68 @@ def refused() -> None:
     assert snapshot() == before
 
 
-SCENES = {scene.__name__: scene for scene in (flood, killed, all_killed, cancelled, failing, refused)}
+def foreign() -> None:
+    """Between two tries a person installs something: it is not ours to take back."""
+    handle = install("lab-fail", "lab-old")
+    assert ended(handle, 60).status == "failed"
+    person("lab-conffile")
+    handle.resume()
+    assert ended(handle, 60).status == "failed"
+    handle.undo()
+    assert ended(handle, 60).status == "undone"
+    left = snapshot().packages
+    assert {name: name in left for name in ("lab-conffile", "lab-old", "lab-fail")} == {
+        "lab-conffile": True,
+        "lab-old": False,
+        "lab-fail": False,
+    }
+
+
+def depended_on() -> None:
+    """A person's package rests on one of ours: the undo names it and removes nothing."""
+    handle = install("lab-ok")
+    assert ended(handle, 60).status == "done"
+    Path(ROOT, "root/own.deb").write_bytes(pack(Deb("lab-own", "1.0", relations={"Depends": "lab-ok"})))
+    subprocess.run(("chroot", ROOT, "dpkg", "-i", "/root/own.deb"), check=True)
+    handle.undo()
+    state = ended(handle, 60)
+    error = state.actions["a.install"].error
+    assert isinstance(error, Phrase)
+    assert (state.exit, error.key, error.params["packages"]) == (22, "error.removal-refused.sentence", "lab-own")
+    assert {"lab-ok", "lab-own"} <= snapshot().packages.keys()
+    subprocess.run(("chroot", ROOT, "dpkg", "--purge", "lab-own"), check=True)
+    handle.undo()
+    assert ended(handle, 60).status == "undone"
+    assert "lab-ok" not in snapshot().packages
+
+
+def interrupted() -> None:
+    """The manager is killed under a runner that lives, as by the kernel for want of memory: a resume mends dpkg first."""
+    seconds(30)
+    handle = install("lab-sleep", "lab-ok")
+    wait_until(handle, lambda _: "working 1/30" in output(handle, "a.install"), 60)
+    for pid in processes_of(int(Path(handle.folder, "output", "a.install.session").read_text().split()[-1])):
+        os.kill(pid, signal.SIGKILL)
+    assert ended(handle, 60).status == "failed"
+    seconds(1)
+    handle.resume()
+    assert ended(handle, 60).status == "done", output(handle, "a.install")
+
+
+def waited_for() -> None:
+    """Somebody else has the manager: it is waited for, and then simulated again."""
+    with Path(ROOT, "var/lib/dpkg/lock-frontend").open("w") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX)
+        handle = install("lab-ok")
+        wait_until(handle, lambda _: "Could not get lock" in output(handle, "a.install"), 60)
+    state = ended(handle, 60)
+    assert state.status == "done", output(handle, "a.install")
+    entries, _ = journal.read(Path(handle.folder, "journal.jsonl"))
+    assert len([entry for entry in entries if entry.kind == "registered" and entry.action == "a.install"]) >= 2
+
+
+_SCENES = (flood, killed, all_killed, cancelled, failing, refused, foreign, depended_on, interrupted, waited_for)
+SCENES = {scene.__name__: scene for scene in _SCENES}
 
 
 # --- what pytest sees --------------------------------------------------------------------------------
