@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -359,7 +359,7 @@ def test_undo_takes_writes_back_newest_first_and_leaves_what_was_there(tmp_path:
     assert order == ["a.five", "a.four", "a.three", "a.two", "a.one"]
 
 
-def test_undo_of_a_failed_run_says_rolled_back_and_a_new_try_starts_afresh(tmp_path: Path) -> None:
+def test_undo_of_a_failed_run_says_rolled_back_and_nothing_brings_the_run_to_life_again(tmp_path: Path) -> None:
     file = tmp_path / "conf"
     handle = client.start(
         plan_of(Write(id="a.one", title="t", path=str(file), text="new"), Run(id="a.two", title="t", argv=("false",))), sudo=None
@@ -369,11 +369,13 @@ def test_undo_of_a_failed_run_says_rolled_back_and_a_new_try_starts_afresh(tmp_p
     state = ended(handle)
     assert (state.status, state.exit, file.exists()) == ("undone", 21, False)
     file.write_text("mine")
-    handle.resume()
-    ended(handle)
-    assert file.read_text() == "new"
+    again: tuple[Callable[[], None], ...] = (handle.resume, lambda: handle.retry("a.two"), lambda: handle.skip("a.two"))
+    for go_on in again:
+        with pytest.raises(InputError) as caught:
+            go_on()
+        assert (caught.value.code, caught.value.exit_code) == ("run-undone", 2)
     handle.undo()
-    ended(handle)
+    assert ended(handle).status == "undone"
     assert file.read_text() == "mine"
 
 

@@ -49,7 +49,7 @@ def apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console
 
 def again(verb: str, asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:
     """Attach to, resume or undo a run; return its exit code."""
-    handle = client.find(asked.get("run"))
+    handle = client.find_undoable() if verb == "undo" and not asked.get("run") else client.find(asked.get("run"))
     if verb == "undo" and not console.asked.yes and (console.asked.json or not _on_terminal()):
         raise InputError("needs-yes")
     if verb == "resume":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import tempfile
@@ -20,7 +21,7 @@ from steps.model.plan import Plan, digest
 from steps.model.run import RunState, RunSummary
 from steps.model.verdict import Rung, from_document
 
-__all__ = ["RunHandle", "Spool", "Sudo", "find", "invoking_owner", "runs", "start"]
+__all__ = ["RunHandle", "Spool", "Sudo", "find", "find_undoable", "invoking_owner", "runs", "start"]
 
 Sudo = Callable[[tuple[str, ...]], int]
 """Runs an argv as root in the person's terminal and returns its exit code."""
@@ -129,6 +130,18 @@ def find(run_id: str | None) -> RunHandle:
     raise InputError("run-unknown", run=run_id or "")
 
 
+def find_undoable() -> RunHandle:
+    """Return the newest run that did something which can be taken back; raises `InputError("nothing-to-undo")`."""
+    owner = invoking_owner()
+    for folder in reversed(all_folders(owner)):
+        with contextlib.suppress(BringupError):
+            handle = RunHandle(folder)
+            rehearsed = handle.plan.target.rehearsal
+            if not rehearsed and handle.state().status != "undone" and handle.is_ours():
+                return handle
+    raise InputError("nothing-to-undo")
+
+
 class Spool:
     """The output of one action, read by offset while it grows."""
 
@@ -197,6 +210,11 @@ class RunHandle:
             exit=state.exit,
             alive=self.alive(),
         )
+
+    def is_ours(self) -> bool:
+        """Return whether it lies where the launcher looks for it: there might be another run of this name."""
+        root = os.geteuid() == 0 or (self.plan.needs_root and not self.plan.target.rehearsal)
+        return self._folder.path.parent == state_folder(root=root, owner=invoking_owner()) / "runs"
 
     def alive(self) -> bool:
         """Return whether a runner is at work on it; a run that is neither alive nor over was cut off and can be resumed."""
@@ -274,7 +292,10 @@ class RunHandle:
             raise InputError(response.error, run=self.id)
 
     def resume(self, *, sudo: Sudo | None = None) -> None:
-        """Go on after a crash, a reboot or a failure; what is done already is not done again."""
+        """Go on after a crash, a reboot or a failure; what is done already is not done again.
+
+        Raises `InputError("run-undone")` once its undo was begun.
+        """
         self._go_on((), sudo)
 
     def undo(self, *, sudo: Sudo | None = None) -> None:
@@ -284,8 +305,9 @@ class RunHandle:
     def _go_on(self, words: tuple[str, ...], sudo: Sudo | None) -> None:
         if not self._folder.exists():
             raise InputError("run-vanished", run=self.id, folder=self.folder)
-        needs_root = self.plan.needs_root and not self.plan.target.rehearsal
-        if self._folder.path.parent != state_folder(root=needs_root or os.geteuid() == 0, owner=invoking_owner()) / "runs":
-            # The launcher looks in that one place, and might find another run of this name there.
+        if "--undo" not in words and journal.is_taken_back(self.state()):
+            raise InputError("run-undone", run=self.id)
+        if not self.is_ours():
             raise PrivilegeError("run-of-another", run=self.id)
+        needs_root = self.plan.needs_root and not self.plan.target.rehearsal
         _launch(("--run", self.id, *words), needs_root=needs_root, sudo=sudo)

@@ -13,8 +13,9 @@ from steps.engine.folder import make_folder, write_whole
 from steps.engine.packages import changed, read_after, read_before, repair
 from steps.errors import BringupError
 from steps.managers.base import check_return, manager
-from steps.model.action import AnyAction, Command, Packages, RemovePath, Run, Service, Write
+from steps.model.action import AnyAction, Command, Packages, Reboot, RemovePath, Run, Service, Write
 from steps.model.base import Record, phrase
+from steps.model.plan import Plan
 from steps.model.run import Entry
 
 
@@ -75,24 +76,33 @@ def _missing_folders(path: str, context: Context) -> tuple[str, ...]:
     return tuple(reversed(missing))
 
 
-def order(actions: tuple[AnyAction, ...], entries: list[Entry]) -> tuple[AnyAction, ...]:
-    """Return the actions that changed something and were not taken back yet, the last to be registered first."""
-    by_id = {action.id: action for action in actions}
+def order(plan: Plan, entries: list[Entry]) -> tuple[AnyAction, ...]:
+    """Return the actions that changed something and were not taken back yet, the last to be registered first.
+
+    What was done and has no way back is among them: it is said to be kept.
+    """
+    by_id = {action.id: action for action in plan.actions if _leaves_something(action) and not plan.target.rehearsal}
     open_ids: dict[str, None] = {}
     for entry in entries:
         if entry.action is None or entry.action not in by_id:
             continue
-        if entry.kind == "registered" and entry.action not in open_ids:
+        done = entry.kind == "action-finished" and entry.status == "done"
+        if (done or entry.kind == "registered") and entry.action not in open_ids:
             open_ids[entry.action] = None
         elif entry.kind == "action-undone" and entry.status != "failed":
             open_ids.pop(entry.action, None)
     return tuple(by_id[id] for id in reversed(open_ids))
 
 
-def forget(action: AnyAction, context: Context) -> None:
-    """Drop what was written down for an action that was taken back: done again, it starts from a new state."""
-    for name in ("undo.json", "after.json", "before"):
-        (context.folder.kept(action.id) / name).unlink(missing_ok=True)
+def _leaves_something(action: AnyAction) -> bool:
+    """Return whether the action is one that changes the machine: a proof, a reboot and fresh lists leave nothing to take back."""
+    return not (action.lane == "proof" or isinstance(action, Reboot) or (isinstance(action, Packages) and not action.install))
+
+
+def in_vain(entries: list[Entry]) -> frozenset[str]:
+    """Return the actions whose last try failed, an undo that failed not counted."""
+    last = {entry.action: entry for entry in entries if entry.kind in ("action-started", "action-finished") and entry.action is not None}
+    return frozenset(id for id, entry in last.items() if entry.status == "failed")
 
 
 def take_back(action: AnyAction, context: Context) -> Outcome:

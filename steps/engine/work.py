@@ -7,11 +7,13 @@ import signal
 import time
 from collections.abc import Iterator
 
+import msgspec
+
 from steps.engine import undo
 from steps.engine.context import Context, Outcome
 from steps.engine.executor import perform
 from steps.engine.folder import RunFolder, boot_id, open_new, socket_folder
-from steps.engine.journal import Journal, fold
+from steps.engine.journal import Journal, fold, is_taken_back
 from steps.engine.lanes import FINE, Lanes
 from steps.engine.lock import Holder, take_target, target_lock, try_take
 from steps.engine.orphans import wait_for
@@ -21,8 +23,9 @@ from steps.errors import Busy, InputError
 from steps.host.base import WritableHost
 from steps.host.local import LocalHost
 from steps.host.rooted import RootedHost
-from steps.model.action import AnyAction, Packages
-from steps.model.plan import digest
+from steps.model.action import AnyAction, Packages, Run
+from steps.model.plan import Plan, digest
+from steps.model.run import RunState
 
 CANCELLED, REBOOT, ROLLED_BACK, NOT_ROLLED_BACK = 5, 10, 21, 22
 
@@ -40,10 +43,25 @@ def hold_and_work(folder: RunFolder, words: list[str]) -> int:
         me = Holder(run=folder.id, user=origin.owner.name, started=time.time())
         take_target(target_lock(plan.target.root, root=os.geteuid() == 0, owner=origin.owner), me)
     journal = Journal(folder.journal, origin.owner.gid)
+    _agree(folder, plan, fold(journal.entries), words)
     outside = LocalHost()
     host: WritableHost = outside if plan.target.root == "/" else RootedHost(plan.target.root, outside)
     context = Context(folder, plan=plan, origin=origin, host=host, outside=outside, journal=journal)
     return Runner(context).work(words)
+
+
+def _agree(folder: RunFolder, plan: Plan, state: RunState, words: list[str]) -> None:
+    """Raise `InputError` when what is asked for does not fit the run as it stands."""
+    if is_taken_back(state) and "--undo" not in words:
+        raise InputError("run-undone", run=folder.id)
+    skipped = _after(words, "--skip")
+    if skipped is None:
+        return
+    if skipped not in {action.id for action in plan.actions}:
+        raise InputError("action-unknown", run=folder.id, action=skipped)
+    action = state.actions.get(skipped)
+    if action is None or action.status not in ("failed", "running", "asks"):
+        raise InputError("action-not-failed", run=folder.id, action=skipped)
 
 
 class Runner:
@@ -124,10 +142,14 @@ class Runner:
         self._journal.append("undo-started")
         before = self._before
         went_wrong = False
+        vain = undo.in_vain(self._journal.entries)
         for action in self._cut_off():
             self._context.spool_line(action.id, "[bringup: was cut off]")
-        for action in undo.order(self._context.plan.actions, self._journal.entries):
+        for action in undo.order(self._context.plan, self._journal.entries):
             outcome = undo.take_back(action, self._context)
+            if outcome.status == "failed" and isinstance(action, Run) and action.id in vain:
+                # It never did what its undo would take back; what stands before it still has to go.
+                outcome = msgspec.structs.replace(outcome, status="kept")
             data = dict(outcome.params)
             if outcome.error is not None:
                 data["error"] = outcome.error
@@ -138,7 +160,6 @@ class Runner:
                 # What came before it may rest on it: to go on would take away the ground.
                 went_wrong = True
                 break
-            undo.forget(action, self._context)
         if went_wrong:
             self._journal.append("undo-finished", None, "undo-failed", exit=NOT_ROLLED_BACK)
             return NOT_ROLLED_BACK

@@ -1,0 +1,142 @@
+"""Taking a run back: which run, what is left in place and said, and what cannot stop it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from steps.engine import client, journal
+from steps.engine.folder import Refusal
+from steps.errors import InputError
+from steps.model.action import AnyAction, Command, RemovePath, Run, Write
+from steps.model.base import Phrase
+from steps.model.run import Entry, RunState
+from tests.engine_kit import ended, kill_runner, output, plan_of, runner_pid, stand_in, statuses, wait_until, works
+
+
+@pytest.fixture(autouse=True)
+def state(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="bringup-test-") as folder:
+        Path(folder).chmod(0o755)
+        monkeypatch.setenv("BRINGUP_STATE", folder)
+        monkeypatch.delenv("SUDO_UID", raising=False)
+        yield Path(folder)
+
+
+def ran(*actions: AnyAction, rehearsal: bool = False) -> client.RunHandle:
+    handle = client.start(plan_of(*actions, rehearsal=rehearsal), sudo=None)
+    ended(handle)
+    return handle
+
+
+def undone(handle: client.RunHandle) -> RunState:
+    handle.undo()
+    return ended(handle)
+
+
+def entries(handle: client.RunHandle) -> tuple[Entry, ...]:
+    return journal.read(Path(handle.folder, "journal.jsonl"))[0]
+
+
+# --- which run --------------------------------------------------------------------------------------
+
+
+def test_the_run_to_undo_is_the_newest_that_changed_something_and_was_not_taken_back() -> None:
+    with pytest.raises(InputError) as caught:
+        client.find_undoable()
+    assert (caught.value.code, caught.value.exit_code) == ("nothing-to-undo", 2)
+    first, second = ran(works("a.one")), ran(works("a.one"))
+    rehearsed = ran(works("a.one"), rehearsal=True)
+    assert client.find(None).id == rehearsed.id
+    assert client.find_undoable().id == second.id
+    undone(second)
+    assert client.find_undoable().id == first.id
+
+
+# --- what is left in place --------------------------------------------------------------------------
+
+
+def test_what_a_failed_command_never_did_does_not_block_the_undo(tmp_path: Path) -> None:
+    file = tmp_path / "conf"
+    handle = ran(
+        Write(id="a.one", title="t", path=str(file), text="new"),
+        Run(id="a.two", title="t", argv=("false",), undo=(Command(argv=("sh", "-c", "exit 7")),), optional=True),
+        works("a.three"),
+    )
+    assert statuses(handle.state()) == {"a.one": "done", "a.two": "failed", "a.three": "done"}
+    state = undone(handle)
+    assert (state.status, state.exit, statuses(state)) == ("undone", 0, {"a.one": "undone", "a.two": "kept", "a.three": "kept"})
+    assert state.actions["a.two"].error == Phrase(key="engine.failed.exit", params={"status": 7, "exit": 7})
+    assert not file.exists()
+
+
+def test_an_undo_that_failed_once_is_no_failed_action(tmp_path: Path) -> None:
+    fails_until = Command(argv=("cat", str(tmp_path / "there")))
+    handle = ran(works("a.one"), Run(id="a.two", title="t", argv=("true",), undo=(fails_until,)))
+    assert [undone(handle).status, undone(handle).status] == ["undo-failed", "undo-failed"]
+    (tmp_path / "there").write_text("x")
+    state = undone(handle)
+    assert (state.status, statuses(state)) == ("undone", {"a.one": "kept", "a.two": "undone"})
+
+
+def test_what_has_no_way_back_is_said_to_be_kept(tmp_path: Path) -> None:
+    handle = ran(
+        works("a.one"),
+        Run(id="a.two", title="t", argv=("mkdir", str(tmp_path / "made")), undo=(RemovePath(path=str(tmp_path / "made")),)),
+        Run(id="a.there", title="t", argv=("false",), done_when=()),
+        Run(id="verify", title="t", lane="proof", argv=("true",)),
+    )
+    assert statuses(undone(handle)) == {"a.one": "kept", "a.two": "undone", "a.there": "failed"}
+    again = undone(handle)
+    assert (again.status, len([entry for entry in entries(handle) if entry.kind == "action-undone"])) == ("undone", 2)
+
+
+# --- what cannot stop it ----------------------------------------------------------------------------
+
+
+def test_a_signal_to_the_runner_does_not_stop_an_undo_half_way(tmp_path: Path) -> None:
+    slow = Command(argv=stand_in("works", 10, 1.5, tmp_path / "taken-back"))
+    handle = ran(Run(id="a.one", title="t", argv=("true",), undo=(slow,)))
+    handle.undo()
+    wait_until(handle, lambda _: "line 2" in output(handle, "a.one"))
+    os.kill(runner_pid(handle), signal.SIGTERM)
+    with pytest.raises(InputError) as caught:
+        handle.cancel()
+    assert caught.value.code == "undo-runs"
+    assert ended(handle).status == "undone"
+    assert (tmp_path / "taken-back").read_text() == "done\n"
+
+
+def test_a_killed_undo_is_not_gone_on_with_by_a_resume() -> None:
+    handle = ran(Run(id="a.one", title="t", argv=("true",), undo=(Command(argv=stand_in("works", 10, 1.5)),)))
+    handle.undo()
+    wait_until(handle, lambda _: "line 2" in output(handle, "a.one"))
+    kill_runner(handle)
+    with pytest.raises(InputError) as caught:
+        handle.resume()
+    assert caught.value.code == "run-undone"
+    assert undone(handle).status == "undone"
+
+
+# --- what is skipped --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("action", "code"), [("a.unknown", "action-unknown"), ("a.one", "action-not-failed"), ("a.next", "action-not-failed")]
+)
+def test_only_what_failed_is_passed_over(action: str, code: str) -> None:
+    handle = ran(works("a.one"), Run(id="a.two", title="t", argv=("false",)), works("a.next"))
+    before = entries(handle)
+    words = ("-m", "steps.engine.launch", "--run", handle.id, "--skip", action, "--json")
+    ran_launcher = subprocess.run((sys.executable, "-I", *words), capture_output=True, check=False)
+    refusal = msgspec.json.decode(ran_launcher.stderr, type=Refusal)
+    assert (ran_launcher.returncode, refusal.code, refusal.params["action"]) == (2, code, action)
+    assert entries(handle) == before
