@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from steps.engine.context import Context
+from steps.engine.context import Context, Outcome, failed
 from steps.engine.orphans import mark, sweep
 from steps.engine.prompts import PromptWatch
 from steps.engine.session import Ended, NotStarted, Session
 from steps.model.action import Action, Run
+from steps.model.base import phrase
 
 TICK = 0.1
 _GRACE: tuple[tuple[float, signal.Signals], ...] = ((0.0, signal.SIGINT), (5.0, signal.SIGTERM), (10.0, signal.SIGKILL))
@@ -113,3 +114,16 @@ def _follow(
             session.signal(signals.pop(0)[1])
     watch.close()
     return stopped
+
+
+def judge(ending: Ending) -> Outcome:
+    """Return the outcome that a command's end means by itself."""
+    if ending.stopped == "cancel":
+        return Outcome(status="cancelled", exit=ending.code)
+    if ending.stopped == "timeout":
+        return failed(phrase("engine.failed.timeout"), exit=ending.code)
+    if ending.killed_by is not None:
+        return failed(phrase("engine.failed.signal", signal=ending.killed_by), exit=ending.code)
+    if ending.status:
+        return failed(phrase("engine.failed.exit", status=ending.status), exit=ending.code)
+    return Outcome(status="done", exit=0)

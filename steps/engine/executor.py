@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import time
 
-from steps.engine import undo
-from steps.engine.command import Ending, Missing, run_command
+from steps.engine import files, undo
+from steps.engine.command import Missing, judge, run_command
 from steps.engine.context import Context, Outcome, failed
-from steps.engine.folder import boot_id, open_new
+from steps.engine.folder import boot_id
 from steps.engine.packages import perform_packages
 from steps.engine.probes import is_done
 from steps.engine.prompts import manual_row
@@ -62,19 +61,6 @@ def _do(action: AnyAction, context: Context) -> Outcome:
 # --- the kinds ----------------------------------------------------------------------------------
 
 
-def judge(ending: Ending) -> Outcome:
-    """Return the outcome that a command's end means by itself."""
-    if ending.stopped == "cancel":
-        return Outcome(status="cancelled", exit=ending.code)
-    if ending.stopped == "timeout":
-        return failed(phrase("engine.failed.timeout"), exit=ending.code)
-    if ending.killed_by is not None:
-        return failed(phrase("engine.failed.signal", signal=ending.killed_by), exit=ending.code)
-    if ending.status:
-        return failed(phrase("engine.failed.exit", status=ending.status), exit=ending.code)
-    return Outcome(status="done", exit=0)
-
-
 def _run(action: Run, context: Context) -> Outcome:
     if action.undo:
         undo.register(action, context)
@@ -95,21 +81,7 @@ def _write(action: Write, context: Context) -> Outcome:
             data = without_armour(data)
     else:
         data = (action.text or "").encode()
-    undo.register(action, context)
-    if context.as_other(action) and host.root == "/":
-        source = context.folder.kept(action.id) / "new"
-        descriptor = open_new(source, gid=context.owner.gid)
-        try:
-            os.ftruncate(descriptor, 0)
-            os.write(descriptor, data)
-        finally:
-            os.close(descriptor)
-        # As the person: root follows no link that a home folder may hold, and leaves nothing of its own there.
-        return judge(run_command(context, action, ("install", "-D", "-T", f"--mode={action.mode:o}", str(source), action.path)))
-    context.spool_line(action.id, f"write {action.path} ({len(data)} bytes)")
-    host.mkdir(action.path.rpartition("/")[0] or "/")
-    host.write_bytes(action.path, data, action.mode)
-    return Outcome(status="done")
+    return files.write(action, data, context)
 
 
 def _service(action: Service, context: Context) -> Outcome:

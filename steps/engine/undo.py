@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 
 import msgspec
 
 from steps.engine.command import Missing, never, run_command
 from steps.engine.context import Context, Outcome, failed
+from steps.engine.files import put_back, take_away
 from steps.engine.folder import make_folder, write_whole
 from steps.engine.packages import changed, read_after, read_before, repair
 from steps.errors import BringupError
@@ -17,15 +17,6 @@ from steps.model.action import AnyAction, Command, Packages, Reboot, RemovePath,
 from steps.model.base import Record, phrase
 from steps.model.plan import Plan
 from steps.model.run import Entry
-
-
-class FileBefore(Record):
-    """A file as it was: `backup/<action>/before` holds its bytes when it existed."""
-
-    path: str
-    existed: bool
-    made: tuple[str, ...] = ()
-    """The folders that the action makes, outermost first."""
 
 
 class PathsBefore(Record):
@@ -41,7 +32,7 @@ class ServiceBefore(Record):
     active: bool | None
 
 
-def register(action: Run | Write | Service, context: Context) -> None:
+def register(action: Run | Service, context: Context) -> None:
     """Write down what undo will need; a second try keeps what the first one wrote."""
     folder = context.folder.kept(action.id)
     if (folder / "undo.json").exists():
@@ -53,27 +44,11 @@ def register(action: Run | Write | Service, context: Context) -> None:
         case Run():
             paths = [step.path for step in action.undo if isinstance(step, RemovePath)]
             state = PathsBefore(existed=tuple(path for path in paths if context.host.exists(path) is not False))
-        case Write():
-            before = context.host.read_bytes(action.path)
-            existed = before is not None or context.host.exists(action.path) is not False
-            if before is not None:
-                write_whole(folder / "before", before, 0o600)
-            state = FileBefore(path=action.path, existed=existed, made=_missing_folders(action.path, context))
         case Service():
             enabled, active = (context.host.run(("systemctl", word, action.unit)).status for word in ("is-enabled", "is-active"))
             state = ServiceBefore(enabled=None if enabled is None else enabled == 0, active=None if active is None else active == 0)
     write_whole(folder / "undo.json", msgspec.json.encode(state), gid=context.owner.gid)
     context.journal.append("registered", action.id)
-
-
-def _missing_folders(path: str, context: Context) -> tuple[str, ...]:
-    """Return the folders above `path` that are not there yet, outermost first."""
-    missing: list[str] = []
-    folder = path.rpartition("/")[0]
-    while folder and context.host.exists(folder) is False:
-        missing.append(folder)
-        folder = folder.rpartition("/")[0]
-    return tuple(reversed(missing))
 
 
 def order(plan: Plan, entries: list[Entry]) -> tuple[AnyAction, ...]:
@@ -112,7 +87,7 @@ def take_back(action: AnyAction, context: Context) -> Outcome:
             case Packages():
                 return _packages(action, context)
             case Write():
-                return _file(action, context)
+                return put_back(action, context)
             case Run():
                 return _commands(action, context)
             case Service():
@@ -151,36 +126,6 @@ def _packages(action: Packages, context: Context) -> Outcome:
     return Outcome(status="undone" if commands else "kept")
 
 
-def _file(action: Write, context: Context) -> Outcome:
-    folder = context.folder.kept(action.id)
-    state = msgspec.json.decode((folder / "undo.json").read_bytes(), type=FileBefore)
-    other = context.as_other(action) and context.host.root == "/"
-    if not state.existed:
-        context.spool_line(action.id, f"remove {state.path}")
-        _remove(action, state.path, context)
-        for made in reversed(state.made):
-            # Only what is empty: others may have put files there since.
-            if context.host.listdir(made) == ():
-                _remove(action, made, context)
-        return Outcome(status="undone")
-    data = (folder / "before").read_bytes()
-    if other:
-        os.chown(folder / "before", -1, context.owner.gid)
-        (folder / "before").chmod(0o640)
-        ending = run_command(context, action, ("cp", "--no-preserve=mode,ownership", "--", str(folder / "before"), state.path))
-        return Outcome(status="undone") if ending.status == 0 else failed(phrase("engine.failed.exit", status=ending.code))
-    context.spool_line(action.id, f"restore {state.path}")
-    context.host.write_bytes(state.path, data, action.mode)
-    return Outcome(status="undone")
-
-
-def _remove(action: AnyAction, path: str, context: Context) -> None:
-    if context.as_other(action) and context.host.root == "/":
-        run_command(context, action, ("rm", "-r", "-f", "--one-file-system", "--", path))
-    else:
-        context.host.remove(path)
-
-
 def _commands(action: Run, context: Context) -> Outcome:
     if not action.undo:
         return Outcome(status="kept")
@@ -193,7 +138,7 @@ def _commands(action: Run, context: Context) -> Outcome:
                 return failed(phrase("engine.failed.exit", status=ending.code), exit=ending.code)
         elif step.path not in existed:
             context.spool_line(action.id, f"remove {step.path}")
-            _remove(action, step.path, context)
+            take_away(action, step.path, context)
     return Outcome(status="undone")
 
 

@@ -81,9 +81,12 @@ class FileTree:
             descriptor = os.open(self.outside(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except (OSError, ValueError):
             return None
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            return None
         with os.fdopen(descriptor, "rb") as file:
             try:
-                return file.read(MOST_BYTES) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+                return file.read(MOST_BYTES)
             except OSError:
                 return None
 
@@ -142,7 +145,10 @@ class FileTree:
     # -- changing -----------------------------------------------------------------------------------------------------
 
     def write_bytes(self, path: str, data: bytes, mode: int = 0o644) -> None:
-        """Replace the file as a whole: written beside it, synced, renamed over it."""
+        """Replace the file as a whole: written beside it, synced, renamed over it.
+
+        Raises `InputError` (`file-not-plain`) for a folder or a device: renaming over a device would take it from everybody.
+        """
         *folders, name = parts_of(self.real(path))
         folder = self._open_folder(folders)
         beside = f".{name}.bringup-{os.getpid()}"
@@ -151,6 +157,8 @@ class FileTree:
                 before: os.stat_result | None = os.stat(name, dir_fd=folder, follow_symlinks=False)
             except FileNotFoundError:
                 before = None
+            if before is not None and not stat.S_ISREG(before.st_mode):
+                raise InputError("file-not-plain", file=path)
             descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
             try:
                 with os.fdopen(descriptor, "wb") as file:

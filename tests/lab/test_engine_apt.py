@@ -17,6 +17,7 @@ from steps.host.local import LocalHost
 from steps.host.rooted import RootedHost
 from steps.managers import apt, apt_repository
 from steps.managers.base import Snapshot, manager
+from steps.model.action import Write
 from steps.model.base import Phrase
 from tests.engine_kit import ended, kill_runner, output, plan_of, statuses, wait_until
 from tests.lab import catalogue
@@ -197,7 +198,26 @@ def waited_for() -> None:
     assert len([entry for entry in entries if entry.kind == "registered" and entry.action == "a.install"]) >= 2
 
 
-_SCENES = (flood, killed, all_killed, cancelled, failing, refused, foreign, depended_on, interrupted, waited_for)
+def mounted() -> None:
+    """In a mounted system the person's files are the person's, and a link of theirs leads root nowhere."""
+    os.environ["SUDO_UID"] = "65534"
+    home = Path(ROOT, "home/ana")
+    home.mkdir(parents=True)
+    os.chown(home, 65534, 65534)
+    (home / "linked").symlink_to("/etc/owned-by-root")
+    first = Write(id="a.own", title="t", by="user", path="/home/ana/.config/deep/conf", text="x")
+    second = Write(id="b.led", title="t", by="user", path="/home/ana/linked", text="x", lane="files")
+    handle = client.start(plan_of(first, second, root=ROOT), sudo=None)
+    state = ended(handle, 60)
+    assert statuses(state) == {"a.own": "done", "b.led": "failed"}, (state, output(handle, "a.own"))
+    assert {path.lstat().st_uid for path in (home / ".config").rglob("*")} | {(home / ".config").stat().st_uid} == {65534}
+    assert not Path(ROOT, "etc/owned-by-root").exists()
+    handle.undo()
+    assert ended(handle, 60).status == "undone", handle.state()
+    assert [path.name for path in home.iterdir()] == ["linked"]
+
+
+_SCENES = (flood, killed, all_killed, cancelled, failing, refused, foreign, depended_on, interrupted, waited_for, mounted)
 SCENES = {scene.__name__: scene for scene in _SCENES}
 
 
