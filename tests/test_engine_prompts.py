@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from steps import text
 from steps.catalog.prompts import prompt_row, prompt_rows, recognise
-from steps.engine import client
+from steps.engine import client, journal
 from steps.engine.prompts import readable
 from steps.model.action import Reply, Run
 from steps.model.run import Prompt
@@ -111,6 +112,22 @@ def test_a_known_prompt_that_is_the_persons_is_asked_with_its_answers() -> None:
     handle.answer(prompt.seq, "yes")
     assert ended(handle).status == "done"
     assert "took y" in output(handle, "a.one")
+
+
+def test_a_secret_that_would_be_seen_is_not_typed_and_nobody_is_said_to_have_answered() -> None:
+    handle = client.start(plan_of(asks("a.one", "shows")), sudo=None)
+    prompt = asked(handle)
+    assert prompt.kind == "secret"
+    time.sleep(1.2)
+    handle.answer(prompt.seq, SECRET)
+    again = wait_until(handle, lambda state: state.prompt is not None and state.prompt.seq != prompt.seq).prompt
+    assert again is not None
+    assert "[bringup: nothing was typed: the terminal shows what is typed, and this was a secret]" in output(handle, "a.one")
+    assert SECRET not in output(handle, "a.one")
+    entries, _ = journal.read(Path(handle.folder, "journal.jsonl"))
+    assert [entry.data for entry in entries if entry.kind == "answered"] == [{"to": prompt.seq, "by": "program"}]
+    handle.cancel()
+    assert ended(handle).status == "cancelled"
 
 
 def test_a_secret_is_typed_unseen_and_stands_in_no_file(state: Path) -> None:

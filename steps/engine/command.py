@@ -59,24 +59,9 @@ def run_command(
     context.spool_command(action.id, argv)
     start = spool.stat().st_size
     other = context.as_other(action) and not as_root
-    rooted = context.host.root != "/" and not outside
-    if rooted:
-        argv = context.host.command((*context.person_prefix(), *argv) if other else argv)
-    try:
-        session = Session(
-            argv,
-            spool,
-            environment=context.environment(action, environment or {}),
-            interactive=isinstance(action, Run) and action.interactive,
-            user=context.owner if other and not rooted else None,
-            gid=context.owner.gid,
-            folder=context.owner.home if other and not rooted and Path(context.owner.home).is_dir() else "/",
-            handed=handed,
-        )
-    except NotStarted as error:
-        context.spool_line(action.id, f"{error}: not found" if error.status == 127 else f"{error}: cannot be run")
-        raise Missing(str(error)) from error
-    mark(context, action.id, session.pid)
+    if context.host.root != "/" and not outside:
+        argv, other = context.host.command((*context.person_prefix(), *argv) if other else argv), False
+    session = _started(context, action, argv, environment or {}, as_person=other, handed=handed)
     replies = action.replies if isinstance(action, Run) else ()
     watch = PromptWatch(session, action.id, replies, context.desk, lambda row: context.spool_line(action.id, f"[bringup: {row}]"))
     try:
@@ -92,6 +77,29 @@ def run_command(
     with spool.open("rb") as file:
         file.seek(max(start, spool.stat().st_size - 65536))
         return Ending(ended, stopped, file.read().decode("utf-8", errors="replace"))
+
+
+def _started(
+    context: Context, action: Action, argv: tuple[str, ...], environment: Mapping[str, str], *, as_person: bool, handed: int | None
+) -> Session:
+    """Return the running command, its session written down; raises `Missing` when there is no such program."""
+    owner = context.owner
+    try:
+        session = Session(
+            argv,
+            context.folder.output(action.id),
+            environment=context.environment(action, environment),
+            interactive=isinstance(action, Run) and action.interactive,
+            user=owner if as_person else None,
+            gid=owner.gid,
+            folder=owner.home if as_person and Path(owner.home).is_dir() else "/",
+            handed=handed,
+        )
+    except NotStarted as error:
+        context.spool_line(action.id, f"{error}: not found" if error.status == 127 else f"{error}: cannot be run")
+        raise Missing(str(error)) from error
+    mark(context, action.id, session.pid)
+    return session
 
 
 def _follow(

@@ -186,12 +186,16 @@ class PromptWatch:
             self.close()
 
     def _type(self, asked: Asked, answer: str) -> None:
+        typed = True
         if asked.kind == "secret":
-            self._session.send_secret(answer)
+            typed = self._session.send_secret(answer)
         else:
             known = asked.row.answer(answer) if asked.row is not None and asked.kind == "choice" else None
             self._session.send((known.send if known is not None else _line(answer)).encode())
-        self._desk.settle(asked.seq, "person")
+        if not typed:
+            self._note("nothing was typed: the terminal shows what is typed, and this was a secret")
+        # What was not typed was not answered: the question is put again while the program waits.
+        self._desk.settle(asked.seq, "person" if typed else "program")
         self._looked_at = -1
         self._asked = None
 

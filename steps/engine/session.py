@@ -88,9 +88,29 @@ class Session:
         self.ended: Ended | None = None
         self._dialog = False
         self._drain = None if interactive else Drain(spool, user.uid if user is not None else os.geteuid())
+        try:
+            self._child = self._spawned(argv, environment, user, folder, handed)
+        except (pexpect.ExceptionPexpect, OSError) as error:
+            os.close(self._spool)
+            if self._drain is not None:
+                self._drain.settle()
+            missing = isinstance(error, (pexpect.ExceptionPexpect, FileNotFoundError))
+            raise NotStarted(argv[0], 127 if missing else 126) from error
+        self._child.delaybeforesend = None
+        self._child.ptyproc.delayafterclose = 0
+        # Always a number once the child is started; before, pexpect says None.
+        self.pid = self._child.pid or 0
+        self._open_ends()
+        self._size = self.spooled()
+        self.quiet_since = time.monotonic()
+
+    def _spawned(
+        self, argv: tuple[str, ...], environment: Mapping[str, str], user: Owner | None, folder: str, handed: int | None
+    ) -> _Spawn:
+        """Return the child; the drain's entrance is its alone afterwards, whether it started or not."""
         entrance = None if self._drain is None else self._drain.entrance
         try:
-            self._child = _Spawn(
+            return _Spawn(
                 argv[0],
                 list(argv[1:]),
                 tuple(descriptor for descriptor in (handed, entrance) if descriptor is not None),
@@ -101,22 +121,9 @@ class Session:
                 dimensions=(ROWS, COLUMNS),
                 preexec_fn=_before_exec(entrance, user),
             )
-        except (pexpect.ExceptionPexpect, OSError) as error:
-            os.close(self._spool)
+        finally:
             if self._drain is not None:
                 self._drain.shut()
-                self._drain.settle()
-            missing = isinstance(error, (pexpect.ExceptionPexpect, FileNotFoundError))
-            raise NotStarted(argv[0], 127 if missing else 126) from error
-        if self._drain is not None:
-            self._drain.shut()
-        self._child.delaybeforesend = None
-        self._child.ptyproc.delayafterclose = 0
-        # Always a number once the child is started; before, pexpect says None.
-        self.pid = self._child.pid or 0
-        self._open_ends()
-        self._size = self.spooled()
-        self.quiet_since = time.monotonic()
 
     def _open_ends(self) -> None:
         """Hold the other end of the terminal too: then it gives no end-of-file while the command lives, and loses no last words."""
