@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -23,6 +24,12 @@ def names(*parts: str) -> tuple[str, ...]:
     """Return the sorted names in an asset folder; empty when there is no such folder."""
     folder = _ASSETS.joinpath(*parts)
     return tuple(sorted(entry.name for entry in folder.iterdir())) if folder.is_dir() else ()
+
+
+def command_name() -> str:
+    """Return what a person types to call this program: what its launcher says of itself, `bringup` where nobody says it."""
+    said = os.environ.get("BRINGUP_COMMAND", "")
+    return said if said and said.isprintable() else "bringup"
 
 
 # The one-file program unpacks itself into a folder that is a program of its own; a checkout and site-packages are not.

@@ -41,6 +41,7 @@ def lookup(language: Language, key: str) -> str | None:
 def say(language: Language, words: Words, /, **params: Param) -> str:
     """Return `words` in `language`; text that is never translated comes back as it is.
 
+    `{bringup}` in words is what a person types to call this program.
     A key without words comes back as the key itself, so that a gap is seen and nothing crashes; a test looks for gaps.
     """
     if isinstance(words, str):
@@ -51,7 +52,7 @@ def say(language: Language, words: Words, /, **params: Param) -> str:
     if template is None:
         return words.key
     try:
-        return template.format_map({**words.params, **params})
+        return template.format_map({"bringup": resources.command_name(), **words.params, **params})
     except (KeyError, IndexError, ValueError):
         return template
 

@@ -40,8 +40,8 @@ def flat(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
 
 
 def braces(text: str) -> set[str]:
-    """Return the names that a text is filled with."""
-    return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
+    """Return the names that a text is filled with; `{bringup}`, what a person types to call us, is always known."""
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name not in (None, "bringup")}
 
 
 ENGLISH = {key: text for area in AREAS for key, text in words("en", area).items()}

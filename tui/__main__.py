@@ -25,31 +25,40 @@ def main() -> None:
         # PYTHONPATH and the current folder must not decide which `rich` or `steps` is imported.
         command = resources.self_command()
         os.execv(command[0], [*command, *sys.argv[1:]])
+    _open_streams()
     for stream in (sys.stdout, sys.stderr):
         # A locale without × or 汉字 must cost a character, never the answer.
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # both are text files unless replaced
     sys.exit(_guarded(sys.argv[1:], os.environ))
 
 
+def _open_streams() -> None:
+    """Put the empty file where a caller closed a standard stream; a file of ours would get its number otherwise."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - it stays open as long as the program
+
+
 def _guarded(argv: list[str], environ: Mapping[str, str]) -> int:
     """Return the exit code; every error becomes one clear line on stderr."""
     from tui import options
 
-    asked = options.parsed(argv)
+    asked = options.parsed(argv, environ)
     language: Language = "en"
     try:
         language = _language(asked, environ)
-        return run(asked, environ, language)
+        code = run(asked, environ, language)
+        _print("", end="", flush=True)
+        return code
     except BringupError as error:
         from steps.text import say_error
 
-        print(f"bringup: {say_error(language, error.code, error.params)}", file=sys.stderr)
+        _print(f"bringup: {say_error(language, error.code, error.params)}", sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output went away; closing stdout again at exit must not complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return BROKEN_PIPE
     except Exception as error:  # noqa: BLE001 - the last door: a bug of ours is said as one, without a traceback on the screen
         from steps.text import say_error
@@ -57,14 +66,17 @@ def _guarded(argv: list[str], environ: Mapping[str, str]) -> int:
         if asked.get("verbose"):
             traceback.print_exc()
         detail = f"{type(error).__name__}: {error}"
-        print(f"bringup: {say_error(language, 'bug', {'detail': detail})}", file=sys.stderr)
+        _print(f"bringup: {say_error(language, 'bug', {'detail': detail})}", sys.stderr)
         return 1
 
 
+def _drop_output() -> None:
+    """Let what nobody takes go nowhere; closing stdout at exit must not complain a second time."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _language(asked: Mapping[str, Any], environ: Mapping[str, str]) -> Language:
-    """Return the language of this call; JSON is English unless a language was asked for."""
-    if asked.get("json") and not asked.get("lang"):
-        return "en"
+    """Return the language of this call; JSON is English unless a language was asked for. Raises for a config file that is wrong."""
     from steps.language import config_files, spoken
 
     preferred = None
@@ -73,6 +85,8 @@ def _language(asked: Mapping[str, Any], environ: Mapping[str, str]) -> Language:
         from steps.host.local import LocalHost
 
         preferred = settings.config(LocalHost(), environ).lang
+    if asked.get("json") and not asked.get("lang"):
+        return "en"
     return spoken(asked.get("lang"), environ, preferred)
 
 
@@ -87,6 +101,8 @@ def run(asked: Mapping[str, Any], environ: Mapping[str, str], language: Language
     if verb in ("doctor", "report") or asked.get("update"):
         raise InputError("not-yet", verb="knowledge update" if asked.get("update") else verb)
     if verb == "wizard":
+        if asked.get("json"):
+            raise InputError("no-json-wizard")
         return _wizard(asked, environ, language)
     console = _console(asked, language)
     if verb in ("detect", "capture", "knowledge"):
@@ -150,9 +166,21 @@ def _console(asked: Mapping[str, Any], language: Language) -> Console:
     return Console(_asked(asked, language), _print, lambda line: _print(line, sys.stderr))
 
 
-def _print(line: str, stream: TextIO | None = None) -> None:
-    """Write a line without the control characters that a capture or a device name could smuggle into a terminal."""
-    print("".join(char if char.isprintable() or char in "\n\t" else "�" for char in line), file=stream or sys.stdout)
+def _print(line: str, stream: TextIO | None = None, *, end: str = "\n", flush: bool = False) -> None:
+    """Write a line without the control characters that a capture or a device name could smuggle into a terminal.
+
+    Raises `BringupError` (`output-lost`) when there is no room for it.
+    """
+    shown = "".join(char if char.isprintable() or char in "\n\t" else "�" for char in line)
+    try:
+        print(shown, file=stream or sys.stdout, end=end, flush=flush)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if stream is not None:  # there is no third place to say it
+            return
+        _drop_output()
+        raise BringupError("output-lost", reason=error.strerror or type(error).__name__) from error
 
 
 def _wizard(asked: Mapping[str, Any], environ: Mapping[str, str], language: Language) -> int:

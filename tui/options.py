@@ -1,64 +1,134 @@
-"""The command line: which verbs there are, and what each takes."""
+"""The command line: which verbs there are, and what each takes; its words are fetched only when they are shown."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
 
-VERBS: dict[str, str] = {
-    "wizard": "the wizard; as numbered lines without a terminal or with --plain",
-    "detect": "hardware, firmware, system, driver and toolchain facts",
-    "check": "every finding for this machine and these choices",
-    "recommend": "the complete set of choices we recommend, or the conflict that forbids it",
-    "plan": "the ordered actions; nothing is changed",
-    "apply": "run the plan (it outlives this terminal) and follow it",
-    "attach": "back to a running or finished run",
-    "resume": "go on after a reboot, a crash or a repaired failure",
-    "undo": "take a run back, newest action first",
-    "runs": "the runs of this machine and how each ended",
-    "verify": "prove the result: driver, CUDA, cuDNN, NCCL, frameworks, DDP, AMP",
-    "doctor": "name what is broken (not part of this version)",
-    "capture": "record this machine into a file, redacted",
-    "knowledge": "what is known, how old, from where",
-    "report": "one redacted file to hand on (not part of this version)",
+from steps.language import Language, spoken
+
+VERBS = (
+    "wizard", "detect", "check", "recommend", "plan", "apply", "attach", "resume", "undo", "runs", "verify", "doctor", "capture",
+    "knowledge", "report",
+)  # fmt: skip
+_SLIPS = {
+    "missing": r"the following arguments are required: (?P<what>.+)",
+    "unknown": r"unrecognized arguments: (?P<what>.+)",
+    "empty": r"argument (?P<what>.+): empty",
+    "no-value": r"argument (?P<what>.+): expected (?:one|at least one) argument",
+    "not-a-choice": r"argument (?P<what>.+): invalid choice: (?P<given>'.*') \(choose from (?P<choices>.+)\)",
 }
+"""What argparse says of wrong usage, for the words in both languages; anything else is shown as it says it."""
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser; common options stand before or after the verb."""
-    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
-    common.add_argument("--machine", metavar="FILE", help="use this capture instead of the machine; installs are rehearsed")
-    common.add_argument("--root", metavar="DIR", help="change the system below DIR instead of the running one")
-    common.add_argument("--profile", metavar="FILE", help="the answers, as the wizard's review screen saves them")
-    common.add_argument("--json", action="store_true", help="one JSON document on stdout and nothing else there")
-    common.add_argument("--plain", action="store_true", help="numbered lines instead of screens")
-    common.add_argument("--lang", choices=("en", "zh_CN"), help="language of the words")
-    common.add_argument("--no-color", action="store_true", help="no colours; marks and words say everything")
-    common.add_argument("--low-bandwidth", action="store_true", help="few frames, closed log")
-    common.add_argument("-y", "--yes", action="store_true", help="start without asking")
-    common.add_argument("-v", "--verbose", action="store_true", help="say more; with a fault of ours, where it happened")
-    top = argparse.ArgumentParser(
-        prog="bringup", parents=[common], description="From a bare Linux machine to a proven deep-learning stack."
-    )
-    top.add_argument("--version", action="store_true", help="print the version")
+class _Parser(argparse.ArgumentParser):
+    """Speaks the language of the call."""
+
+    language: Language = "en"
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong with the command line, without control characters, and end with 2."""
+        language = self.language
+        said = next((_say(language, f"usage.{key}", **found.groupdict()) for key, found in _matches(message)), message)
+        lines = (f"{_say(language, 'usage.usage')}{self.format_usage().partition(': ')[2].rstrip()}", f"{self.prog}: {said}")
+        self.exit(2, "".join(f"{_clean(line)}\n" for line in lines))
+
+    def format_help(self) -> str:
+        """Return the help with its headings in the language of the call."""
+        text = super().format_help()
+        if self.language == "en":
+            return text
+        headings = (("usage: ", "usage.usage"), ("\noptions:\n", "usage.options"), ("\npositional arguments:\n", "usage.arguments"))
+        for english, key in headings:
+            said = _say(self.language, key)
+            text = text.replace(english, said if english == "usage: " else f"\n{said}\n", 1)
+        return text
+
+
+def _matches(message: str) -> list[tuple[str, re.Match[str]]]:
+    """Return the kinds of slip that a message of argparse tells of; at most one."""
+    found = ((key, re.fullmatch(pattern, message, re.DOTALL)) for key, pattern in _SLIPS.items())
+    return [(key, match) for key, match in found if match is not None]
+
+
+def _clean(line: str) -> str:
+    """Return a line that does nothing to a terminal."""
+    return "".join(char if char.isprintable() or char == "\n" else "�" for char in line)
+
+
+def _say(language: Language, key: str, **params: str) -> str:
+    """Return the words `cli.<key>`."""
+    from steps.model.base import phrase
+    from steps.text import say
+
+    return say(language, phrase(f"cli.{key}", **params))
+
+
+def _language(argv: list[str], environ: Mapping[str, str]) -> Language:
+    """Return the language of a command line that is not parsed yet; a config file has no word in it."""
+    asked = next((word.removeprefix("--lang=") for word in argv if word.startswith("--lang=")), None)
+    if asked is None and "--lang" in argv[:-1]:
+        asked = argv[argv.index("--lang") + 1]
+    return spoken(asked, environ, None)
+
+
+def _name(typed: str) -> str:
+    """Return the name of a file or a folder; an empty one (an unset variable, mostly) would silently mean another machine."""
+    if not typed:
+        raise argparse.ArgumentTypeError("empty")
+    return typed
+
+
+def parser(language: Language = "en", *, helpful: bool = True) -> argparse.ArgumentParser:
+    """Return the parser, with the texts of its help only where they are wanted; common options stand before or after the verb."""
+
+    def about(key: str) -> str | None:
+        return _say(language, key).replace("%", "%%") if helpful else None
+
+    _Parser.language = language
+    common = _common(about)
+    top = _Parser(prog="bringup", parents=[common], description=about("usage.about"), add_help=False)
     verbs = top.add_subparsers(dest="verb", metavar="VERB")
-    added = {name: verbs.add_parser(name, parents=[common], help=text, description=text) for name, text in VERBS.items()}
-    added["recommend"].add_argument(
-        "--want", action="append", default=[], metavar="SPEC", help="torch, torch==2.7.*, cuda==12.8, driver==570, python==3.11 …"
-    )
+    added = {
+        name: verbs.add_parser(name, parents=[common], help=about(f"verb.{name}"), description=about(f"verb.{name}"), add_help=False)
+        for name in VERBS
+    }
+    for one in (top, *added.values()):
+        one.add_argument("-h", "--help", action="help", help=about("option.help"))
+    top.add_argument("--version", action="store_true", help=about("option.version"))
+    added["recommend"].add_argument("--want", action="append", default=[], metavar="SPEC", help=about("option.want"))
     added["plan"].add_argument("--format", default="text", choices=("text", "json", "sh", "ansible", "cloud-init", "dockerfile"))
-    added["apply"].add_argument("--detach", action="store_true", help="start it and leave")
-    added["apply"].add_argument("--without-root", action="store_true", help="do only what needs no root")
+    added["apply"].add_argument("--detach", action="store_true", help=about("option.detach"))
+    added["apply"].add_argument("--without-root", action="store_true", help=about("option.without-root"))
     for name in ("attach", "resume", "undo"):
-        added[name].add_argument("run", nargs="?", metavar="RUN", help="the run's id; the newest when left out")
+        added[name].add_argument("run", nargs="?", metavar="RUN", help=about("option.run"))
     added["verify"].add_argument("--of-run", action="store_true", help=argparse.SUPPRESS)
-    added["capture"].add_argument("file", metavar="FILE")
+    added["capture"].add_argument("file", type=_name, metavar="FILE")
     added["knowledge"].add_argument("update", nargs="?", choices=("update",))
     added["doctor"].add_argument("--log", action="append", default=[], metavar="FILE")
     added["report"].add_argument("--html", metavar="FILE")
     return top
 
 
-def parsed(argv: list[str]) -> dict[str, Any]:
+def _common(about: Callable[[str], str | None]) -> _Parser:
+    """Return the options of every verb."""
+    common = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
+    common.add_argument("--machine", type=_name, metavar="FILE", help=about("option.machine"))
+    common.add_argument("--root", type=_name, metavar="DIR", help=about("option.root"))
+    common.add_argument("--profile", type=_name, metavar="FILE", help=about("option.profile"))
+    common.add_argument("--json", action="store_true", help=about("option.json"))
+    common.add_argument("--plain", action="store_true", help=about("option.plain"))
+    common.add_argument("--lang", choices=("en", "zh_CN"), help=about("option.lang"))
+    common.add_argument("--no-color", action="store_true", help=about("option.no-color"))
+    common.add_argument("--low-bandwidth", action="store_true", help=about("option.low-bandwidth"))
+    common.add_argument("-y", "--yes", action="store_true", help=about("option.yes"))
+    common.add_argument("-v", "--verbose", action="store_true", help=about("option.verbose"))
+    return common
+
+
+def parsed(argv: list[str], environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the options by name; what was not said is absent. Exits with 2 for wrong usage."""
-    return vars(parser().parse_args(argv))
+    wanted = "-h" in argv or any(len(word) > 2 and "--help".startswith(word) for word in argv)
+    return vars(parser(_language(argv, environ), helpful=wanted).parse_args(argv))

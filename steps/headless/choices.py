@@ -19,11 +19,16 @@ from steps.model.profile import Profile
 
 
 def read_profile(path: str) -> Profile:
-    """Return the profile in a file; raises `InputError` when there is none or it is wrong."""
-    text = LocalHost().read(path)
+    """Return the profile in a file; raises `InputError` when there is none, it may not be read or it is wrong."""
+    here = LocalHost()
+    text = here.read(path)
     if text is None:
-        raise InputError("profile-missing", file=path)
-    return profiles.parse(text, path)
+        raise InputError("profile-missing" if here.exists(path) is False else "profile-unreadable", file=path)
+    try:
+        # Some editors begin a file with a byte order mark, which TOML does not know.
+        return profiles.parse(text.removeprefix("\ufeff"), path)
+    except RecursionError:
+        raise InputError("profile-syntax", file=path, detail="nested too deeply") from None
 
 
 def answers_of(asked: Asked, machine: Machine) -> Profile:

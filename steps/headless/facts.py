@@ -10,6 +10,7 @@ from steps import documents, lines, resources
 from steps.detect.machine import detect as detect_machine
 from steps.detect.summary import headline
 from steps.engine.client import invoking_owner
+from steps.errors import InputError
 from steps.headless.console import DONE, Asked, Console
 from steps.host.base import Host
 from steps.host.local import LocalHost
@@ -71,12 +72,18 @@ def detect(console: Console) -> int:
 
 
 def capture(console: Console, path: str) -> int:
-    """Record this machine into a capture file, redacted."""
+    """Record this machine into a capture file, redacted; raises `InputError` when the file cannot be written."""
     from steps.detect.capture import record
 
     host = host_of(console.asked)
     data = record(host)
-    LocalHost().write_bytes(path, data, 0o644)
+    try:
+        LocalHost().write_bytes(path, data, 0o644)
+    except OSError as error:
+        raise InputError("file-not-written", file=path, reason=error.strerror or type(error).__name__) from error
+    if console.asked.json:
+        console.document(documents.document("captured", {"file": path, "bytes": len(data)}))
+        return DONE
     console.err(say(console.asked.language, phrase("cli.captured", file=path, kilobytes=len(data) // 1024)))
     return DONE
 

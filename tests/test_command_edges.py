@@ -1,0 +1,171 @@
+"""The command where its caller is careless or hostile: closed streams, full disks, odd files, empty names."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.test_command import GPU_BOX, bringup
+
+COMMAND = f'"{sys.executable}" -I -m tui'
+
+
+def by_shell(line: str, state: Path, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run one line of sh, for what only a shell says: closed streams and redirections."""
+    base = {"PATH": os.environ["PATH"], "HOME": str(state), "LANG": "C.UTF-8", "BRINGUP_STATE": str(state)}
+    argv = ("sh", "-c", line)
+    return subprocess.run(argv, env={**base, **(environ or {})}, capture_output=True, text=True, timeout=120, check=False)
+
+
+# --- files that are none ----------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes a device, which only root can")
+def test_capture_leaves_a_device_a_device(tmp_path: Path) -> None:
+    device = tmp_path / "full"
+    os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 7))
+    ended = bringup("capture", str(device), "--machine", str(GPU_BOX), state=tmp_path)
+    assert ended.returncode == 2
+    assert "not a file" in ended.stderr
+    assert stat.S_ISCHR(device.stat().st_mode)
+
+
+@pytest.mark.parametrize("place", ["/nonexistent/x.json", "/tmp", "/proc/x.json"])
+def test_capture_into_a_place_that_takes_no_file_is_said_and_no_bug_of_ours(place: str, tmp_path: Path) -> None:
+    ended = bringup("capture", place, "--machine", str(GPU_BOX), state=tmp_path)
+    assert ended.returncode == 2
+    assert place in ended.stderr
+    assert "went wrong in bringup" not in ended.stderr
+
+
+def test_capture_with_json_prints_one_document_and_nothing_else(tmp_path: Path) -> None:
+    file = tmp_path / "box.json"
+    ended = bringup("capture", str(file), "--json", "--machine", str(GPU_BOX), state=tmp_path)
+    assert json.loads(ended.stdout) == {"schema": "bringup/captured", "version": 1, "file": str(file), "bytes": file.stat().st_size}
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("option", ["--machine", "--root", "--profile"])
+def test_an_empty_name_is_wrong_usage_and_never_the_live_machine(option: str, tmp_path: Path) -> None:
+    ended = bringup("plan", option, "", state=tmp_path)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert option in ended.stderr
+
+
+def test_a_profile_that_is_a_folder_or_bottomless_is_bad_input(tmp_path: Path) -> None:
+    deep = tmp_path / "deep.toml"
+    deep.write_text("x = " + "[" * 5000)
+    for profile, said in ((tmp_path, "cannot be read"), (deep, "nested too deeply")):
+        ended = bringup("check", "--profile", str(profile), "--machine", str(GPU_BOX), state=tmp_path)
+        assert (ended.returncode, ended.stdout) == (2, "")
+        assert said in ended.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user, which only root can")
+def test_a_profile_that_may_not_be_read_is_not_called_missing() -> None:
+    from steps.errors import InputError
+    from steps.headless.choices import read_profile
+
+    # Read by a process without root's rights; a fork, because the rights do not come back.
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.setresuid(65534, 65534, 65534)
+            read_profile("/etc/shadow")
+        except InputError as error:
+            code = 0 if error.code == "profile-unreadable" else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_profile_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    profile = tmp_path / "windows.toml"
+    profile.write_bytes(b"\xef\xbb\xbfschema = 1\n[nccl]\ndebug = 'WARN'\n")
+    assert bringup("plan", "--json", "--profile", str(profile), "--machine", str(GPU_BOX)).returncode in (0, 1)
+
+
+# --- closed and full streams ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (f"{COMMAND} detect --json --machine {GPU_BOX} >&-", 0),
+        (f"{COMMAND} runs >&-", 0),
+        (f"{COMMAND} detect --json --machine {GPU_BOX} 2>&- >/dev/null", 0),
+        (f"{COMMAND} apply --machine {GPU_BOX} <&-", 2),
+        (f"{COMMAND} wizard --plain --machine {GPU_BOX} <&- >/dev/null", 5),
+    ],
+)
+def test_a_closed_stream_is_an_empty_one(line: str, code: int, tmp_path: Path) -> None:
+    ended = by_shell(line, tmp_path)
+    assert ended.returncode == code, ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert "went wrong" not in ended.stderr
+
+
+def test_an_output_that_has_no_room_is_said_in_one_line(tmp_path: Path) -> None:
+    ended = by_shell(f"{COMMAND} detect --json --machine {GPU_BOX} >/dev/full", tmp_path)
+    assert ended.returncode == 1
+    assert ended.stderr == "bringup: The output could not be written: No space left on device. Make room, or send it somewhere else.\n"
+
+
+@pytest.mark.parametrize("words", [("--json",), ("wizard", "--json")])
+def test_the_wizard_has_no_json_and_says_so_on_stderr(words: tuple[str, ...], tmp_path: Path) -> None:
+    ended = bringup(*words, state=tmp_path)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "Name a verb: bringup detect --json" in ended.stderr
+
+
+@pytest.mark.parametrize("words", [("attach", "\x1b[2J"), ("detect", "--bad\x1b[2J")])
+def test_an_error_smuggles_no_control_sequence_into_the_terminal(words: tuple[str, ...], tmp_path: Path) -> None:
+    ended = bringup(*words, state=tmp_path)
+    assert ended.returncode == 2
+    assert "\x1b" not in ended.stderr
+
+
+def test_a_key_of_a_profile_smuggles_no_control_sequence_into_the_terminal(tmp_path: Path) -> None:
+    profile = tmp_path / "evil.toml"
+    profile.write_text('"\\u001b]0;pwned\\u0007" = 1\n')
+    ended = bringup("check", "--profile", str(profile), "--machine", str(GPU_BOX), state=tmp_path)
+    assert ended.returncode == 2
+    assert not {"\x1b", "\x07"} & set(ended.stderr)
+
+
+@pytest.mark.parametrize("words", [("detect",), ("detect", "--json")])
+def test_a_config_file_that_is_wrong_is_wrong_for_people_and_for_programs(words: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "bringup").mkdir()
+    (tmp_path / "bringup" / "config.toml").write_text("lang = 7\n")
+    ended = bringup(*words, "--machine", str(GPU_BOX), environ={"XDG_CONFIG_HOME": str(tmp_path)})
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "config.toml" in ended.stderr
+
+
+# --- how we are called --------------------------------------------------------------------------------
+
+
+def test_words_name_the_command_as_it_was_called(tmp_path: Path) -> None:
+    ended = bringup("undo", "--yes", environ={"BRINGUP_COMMAND": "~/src/bringup/bringup"}, state=tmp_path)
+    assert "`~/src/bringup/bringup runs`" in ended.stderr
+    assert "`bringup runs`" in bringup("undo", "--yes", state=tmp_path).stderr
+
+
+def test_help_and_wrong_usage_are_in_the_language_of_the_call(tmp_path: Path) -> None:
+    chinese = {"LANG": "zh_CN.UTF-8"}
+    shown = bringup("--help", environ=chinese).stdout
+    assert "撤销一次运行" in shown
+    assert "options:" not in shown
+    wrong = bringup("plan", "--format", "x", environ=chinese)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "--format：没有 'x' 这一项" in wrong.stderr
+    assert "undo" in bringup("--help").stdout
+    assert "take a run back, newest action first" in bringup("undo", "--help").stdout
