@@ -16,6 +16,7 @@ from steps.engine import journal
 from steps.engine.folder import Order, Refusal, Refused, RunFolder, all_folders, invoking_owner, state_folder
 from steps.engine.lock import busy, holder, is_held, target_lock
 from steps.engine.server import RUN_OVER, Request, Response, ask
+from steps.engine.spool import Spool
 from steps.errors import BringupError, InputError, PrivilegeError
 from steps.model.plan import Plan, digest
 from steps.model.run import RunState, RunSummary
@@ -140,37 +141,6 @@ def find_undoable() -> RunHandle:
             if not rehearsed and handle.state().status != "undone" and handle.is_ours():
                 return handle
     raise InputError("nothing-to-undo")
-
-
-class Spool:
-    """The output of one action, read by offset while it grows."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = str(path)
-        self._path = path
-        self._descriptor: int | None = None
-
-    def _opened(self) -> int | None:
-        if self._descriptor is None:
-            try:
-                self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-            except FileNotFoundError:
-                return None
-        return self._descriptor
-
-    def size(self) -> int:
-        """Return how many bytes there are; 0 before the action has begun."""
-        descriptor = self._opened()
-        return 0 if descriptor is None else os.fstat(descriptor).st_size
-
-    def read(self, offset: int, count: int) -> bytes:
-        """Return at most `count` bytes from `offset`."""
-        descriptor = self._opened()
-        return b"" if descriptor is None else os.pread(descriptor, count, offset)
-
-    def __del__(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
 
 
 class RunHandle:
