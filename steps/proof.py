@@ -67,7 +67,7 @@ def _run(host: Host, interpreter: str, program: str, argv: tuple[str, ...]) -> R
     Its text is handed over, not its path: the target may be another root, and the person may not read our files.
     """
     text = resources.read_text("training", program)
-    return host.run((interpreter, "-I", "-B", "-c", text, *argv), timeout=_ALL_SECONDS)
+    return host.run((interpreter, "-I", "-c", text, *argv), timeout=_ALL_SECONDS)
 
 
 def _lines(result: Result) -> list[dict[str, Any]]:

@@ -53,9 +53,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def lines(environment: Path, *argv: str) -> dict[str, dict[str, Any]]:
     """Return what the proof's program says, by rung; it is run as the ladder runs it, from its text."""
     text = resources.read_text("training", "verify_torch.py")
-    done = subprocess.run(
-        (environment / "bin/python", "-I", "-B", "-c", text, *argv), capture_output=True, text=True, check=True, timeout=200
-    )
+    done = subprocess.run((environment / "bin/python", "-I", "-c", text, *argv), capture_output=True, text=True, check=True, timeout=200)
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return {line["rung"]: line for line in found}
 

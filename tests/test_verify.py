@@ -231,7 +231,7 @@ def test_an_environment_passes_with_the_lines_of_its_own_python() -> None:
 def test_the_programs_are_run_isolated_by_the_environments_own_python() -> None:
     host = environment(*GOOD)
     proven(host, Machine(), ENVIRONMENT)
-    assert [argv[:4] for argv in host.asked[-1:]] == [("/srv/dl/bin/python", "-I", "-B", "-c")]
+    assert [argv[:3] for argv in host.asked[-1:]] == [("/srv/dl/bin/python", "-I", "-c")]
 
 
 def test_an_environment_that_is_not_there_or_of_another_python_fails() -> None:

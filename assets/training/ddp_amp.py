@@ -69,6 +69,8 @@ def main() -> None:
         if rank == 0 and (step % 10 == 0 or step == steps - 1):
             print(f"step {step:3d}  loss {total:.4f}", flush=True)
 
+    # The wrapped model goes first: destroyed after its process group, it can wait for a thread that waits for it.
+    del loss, optimizer, model
     dist.destroy_process_group()
 
 

@@ -1,6 +1,6 @@
 """Import each named distribution in its own environment: one JSON line each, with its version and the devices it sees.
 
-Run by the environment's interpreter, isolated: `python -I -B verify_import.py jax tensorflow transformers`.
+Run by the environment's interpreter, isolated: `python -I verify_import.py jax tensorflow transformers`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import json
+import os
 import sys
 import traceback
 import warnings
@@ -18,6 +19,8 @@ Line = dict[str, Any]
 
 def main() -> int:
     """Try every distribution and print its line; the status is 0 whatever they say."""
+    # Compiled modules are kept for the person's own first import, but nobody leaves files in somebody else's environment.
+    sys.dont_write_bytecode = os.stat(sys.prefix).st_uid != os.geteuid()
     warnings.simplefilter("ignore")
     for name in sys.argv[1:]:
         sys.stdout.write(json.dumps({"rung": name, **imported(name)}) + "\n")
