@@ -252,8 +252,7 @@ def wizard(asked: Mapping[str, Any], environ: Mapping[str, str], language: str) 
     )
     app.can_show_han = told.han
     app.made_for = house.made_for(asked["profile"]) if asked.get("profile") else None
-    code = app.run()
-    return app.return_code or code or 0
+    return app.ran()
 
 
 class Watch(Shell):
@@ -282,5 +281,4 @@ def watch(handle: Any, language: str, *, no_color: bool = False, low_bandwidth: 
     tongue: Language = "zh_CN" if language == "zh_CN" and told.han else "en"
     app = Watch(handle, language=tongue, palette=told.palette, marks=told.marks, low_bandwidth=low_bandwidth)
     app.can_show_han = told.han
-    code = app.run()
-    return app.return_code or code or 0
+    return app.ran()

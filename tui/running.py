@@ -75,7 +75,13 @@ def follow_to_end(handle: RunHandle, console: Console, verb: str) -> int:
     """Follow the run as lines and return its exit code; with --json one document at the end."""
     asked = console.asked
     person = dialogue.ask if _on_terminal() and not asked.json else None
-    code = follow(handle, asked.language, console.err if asked.json else console.out, json=asked.json, verbose=asked.verbose, ask=person)
+    write = console.err if asked.json else console.out
+    try:
+        with terminal.told_to_end():
+            code = follow(handle, asked.language, write, json=asked.json, verbose=asked.verbose, ask=person)
+    except (KeyboardInterrupt, SystemExit):
+        console.err(say(asked.language, phrase("run.leaving")))
+        raise
     if asked.json:
         console.document(documents.run(handle.id, handle.state(), (), asked.language, verb))
     return code

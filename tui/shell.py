@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from textual.app import App
+from textual.driver import Driver
 from textual.theme import BUILTIN_THEMES, Theme
 
 from steps.model.base import Param, Words, phrase
 from steps.text import Language, say
+from tui import terminal
 from tui.theme import COLOURS, Marks, PaletteName, ground_colour
 
 _TOUCHING = re.compile(r"(?<=[\u4e00-\u9fff])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?=[\u4e00-\u9fff])")
@@ -35,6 +37,15 @@ def _theme(name: PaletteName) -> Theme:
     )  # fmt: skip
 
 
+@runtime_checkable
+class Lasting(Protocol):
+    """A screen over something that goes on without it."""
+
+    def words_at_the_end(self) -> str:
+        """Return how to come back to it; "" when nothing goes on."""
+        ...
+
+
 class Shell(App[int]):
     """The application without the wizard: enough for one screen, such as a run that is attached to."""
 
@@ -52,11 +63,44 @@ class Shell(App[int]):
         self.palette: PaletteName = palette
         self.marks: Marks = marks
         self.low_bandwidth = low_bandwidth
+        self.broke = False
+        """Whether a fault of ours ended it."""
         self.can_show_han = True
         """Whether this terminal has Chinese letters; a bare Linux console does not."""
         for name in ("dark", "light", "ansi", "mono"):
             self.register_theme(_theme(name))
         self.theme = f"bringup-{palette}"
+
+    def get_driver_class(self) -> type[Driver]:
+        """Return how the terminal is read."""
+        from textual.drivers.linux_driver import LinuxDriver
+
+        chosen = super().get_driver_class()
+        if chosen is not LinuxDriver:
+            return chosen
+        from tui.driver import PatientDriver
+
+        return PatientDriver
+
+    def on_mount(self) -> None:
+        """Leave in order when the program is told to end."""
+        if not self.is_headless:
+            terminal.when_told_to_end(self.told_to_end)
+
+    def told_to_end(self, code: int) -> None:
+        """Leave with `code`; what a screen has to say for such a moment stands on the terminal afterwards."""
+        words = (screen.words_at_the_end() for screen in reversed(self.screen_stack) if isinstance(screen, Lasting))
+        self.exit(code, code, next((said for said in words if said), None))
+
+    def panic(self, *renderables: Any) -> None:
+        """End for a fault of ours; Textual forgets to make that an exit code."""
+        self.broke = True
+        super().panic(*renderables)
+
+    def ran(self) -> int:
+        """Run until it is left, and return the exit code."""
+        code = self.run()
+        return self.return_code or code or int(self.broke)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Return the value of our own style variable before a theme is known."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
+import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,6 +50,29 @@ def say_aside(sentence: str) -> None:
     """Write a sentence to the real terminal while the screen is put aside."""
     sys.stdout.write(f"{sentence}\n")
     sys.stdout.flush()
+
+
+def when_told_to_end(leave: Callable[[int], None]) -> None:
+    """Call `leave` with the exit code when SIGINT or SIGTERM comes, instead of ending at once with the terminal as it is."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Only the main thread's loop takes signals; in another one they do what they always do.
+        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.add_signal_handler(number, leave, 128 + number)
+
+
+@contextlib.contextmanager
+def told_to_end() -> Iterator[None]:
+    """Make SIGTERM an exception (`SystemExit`, 143) while something is followed, as SIGINT is one already."""
+
+    def end(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def is_root() -> bool:

@@ -110,6 +110,10 @@ class Viewer:
     def leave(self) -> int:
         """Press q and return the exit code of the viewer."""
         self.press(b"q")
+        return self.ended()
+
+    def ended(self) -> int:
+        """Wait for the end of the viewer and return its exit code."""
         begin = time.perf_counter()
         while time.perf_counter() - begin < 20:
             # A terminal that nobody holds any more answers at once: the process may still be on its way out.

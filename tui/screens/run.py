@@ -203,6 +203,11 @@ class RunScreen(RunView):
         else:
             self.app.exit(0, 0, say(self.shell.language, phrase("run.leaving")))
 
+    def words_at_the_end(self) -> str:
+        """Return how to come back to the run; "" when it is over."""
+        over = self._state.status in ENDED or self._gone
+        return "" if over else say(self.shell.language, phrase("run.leaving"))
+
     def do_log(self) -> None:
         """Open the full log, or close it."""
         self._full = not self._full

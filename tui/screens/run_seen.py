@@ -209,12 +209,18 @@ def _marked(ink: str, sentence: str, mark: str | None = None) -> Line:
     return (Span(" "), Span(mark or MARKS[ink], ink), Span(f" {sentence}"))
 
 
-def next_words(seen: Seen) -> str:
-    """Return the row above the keys."""
+def next_words(seen: Seen, room: int = _ROW) -> str:
+    """Return the row above the keys; where a command with a long path leaves no room for a sentence, only what to type."""
     if seen.gone:
-        return seen.say("next.gone")
-    if seen.state.prompt is not None:
-        return seen.say("next.asks")
-    if seen.state.status == "paused" and any(one.status == "running" for one in seen.state.actions.values()):
-        return seen.say("next.pausing")
-    return seen.say(f"next.{seen.state.status}")
+        key = "gone"
+    elif seen.state.prompt is not None:
+        key = "asks"
+    elif seen.state.status == "paused" and any(one.status == "running" for one in seen.state.actions.values()):
+        key = "pausing"
+    else:
+        key = seen.state.status
+    words = seen.say(f"next.{key}")
+    return seen.say(f"next-short.{key}") if width(words) > room and key in _WITH_A_COMMAND else words
+
+
+_WITH_A_COMMAND = ("running", "asks", "failed", "cancelled", "reboot", "undoing", "undone", "undo-failed", "done", "gone")

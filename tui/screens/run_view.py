@@ -192,9 +192,9 @@ class RunView(Page):
         state = " · ".join([*words, self.state_words()])
         return header(columns, header_words(self.seen, columns - width(state) - 14), state)
 
-    def next_words(self) -> str:
+    def next_words(self, room: int = 78) -> str:
         """Return the row above the keys: a remark until the next key, else what is to be known."""
-        return self._said or next_words(self.seen)
+        return self._said or next_words(self.seen, room)
 
     # --- the picture ----------------------------------------------------------------------------------
 
@@ -205,7 +205,7 @@ class RunView(Page):
         if columns < LEAST_COLUMNS or rows < LEAST_ROWS:
             self._place(None, 0)
             return [*lines_of_state, BLANK, *super().frame(columns, rows)][:rows]
-        foot = [*lines_of_state, (Span(" " + cut(self.next_words(), columns - 2), "mute"),), self._footer(columns)]
+        foot = [*lines_of_state, (Span(" " + cut(self.next_words(columns - 2), columns - 2), "mute"),), self._footer(columns)]
         if self._searching:
             foot = [self._search_line(columns), *foot[-2:]]
         head: list[Line] = [self.header_line(columns), (Span(" " + cut(self.title_words(), columns - 2), "strong"),)]
