@@ -259,3 +259,25 @@ def test_credentials_of_the_environment_stay_there_and_those_of_a_file_are_refus
         settings(files={"/etc/pip.conf": f"[global]\nindex-url = {address}\n"})
     assert caught.value.code == "secret-in-address"
     assert "secret" not in str(caught.value.params)
+
+
+@pytest.mark.parametrize("path", ["/", "rel/env", "/newtop", "/etc/../opt/x", HOME, "/opt"])
+def test_a_folder_that_undo_could_not_take_away_is_refused(path: str) -> None:
+    with pytest.raises(PreflightError) as caught:
+        planned(
+            Profile(environment=EnvironmentAnswers(path=path)),
+            Installer(pythons={"3.12": "/usr/bin/python3.12"}, own_python="/usr/bin/python3", home=HOME),
+            "six==1.17.0",
+        )
+    assert (caught.value.code, caught.value.params["path"]) == ("environment-path", path)
+
+
+@pytest.mark.parametrize("name", ["../../etc", "..", "a/b"])
+def test_a_name_is_no_path(name: str) -> None:
+    with pytest.raises(PreflightError) as caught:
+        planned(
+            Profile(environment=EnvironmentAnswers(name=name)),
+            Installer(pythons={"3.12": "/usr/bin/python3.12"}, own_python="/usr/bin/python3", home=HOME),
+            "six==1.17.0",
+        )
+    assert caught.value.code == "environment-name"

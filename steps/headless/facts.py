@@ -44,7 +44,8 @@ def load(asked: Asked, environ: Mapping[str, str]) -> Loaded:
 def target_of(asked: Asked, host: Host, machine: Machine, environ: Mapping[str, str]) -> Target:
     """Return what the actions would change, and how Python packages are fetched for it."""
     owner = invoking_owner()
-    fetching = installer.settings(host, environ, home=owner.home, user=owner.name, uid=owner.uid)
+    # What this machine's environment says about indexes and proxies is nothing about a recorded one.
+    fetching = installer.settings(host, {} if host.rehearsal else environ, home=owner.home, user=owner.name, uid=owner.uid)
     if host.rehearsal:
         # A capture says nothing about interpreters; every distribution that is rehearsed has this one.
         fetching = msgspec.structs.replace(fetching, own_python="/usr/bin/python3")

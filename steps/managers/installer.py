@@ -101,7 +101,8 @@ def _uv(host: Host, environ: Mapping[str, str], home: str) -> str | None:
         f"{home}/.local/bin",
         f"{home}/.cargo/bin",
         f"{home}/.local/share/bringup/uv/bin",
-        "/opt/bringup/uv/bin",
+        # Root's own; another person's plan must not stand on what root may take away.
+        *(["/opt/bringup/uv/bin"] if home == "/root" else []),
     ]
     return next((f"{folder}/uv" for folder in folders if folder.startswith("/") and host.exists(f"{folder}/uv")), None)
 

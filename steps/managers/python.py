@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Literal
 
 from steps.errors import PreflightError
@@ -16,6 +17,8 @@ from steps.model.profile import Profile
 LOCK_FILE = "bringup-lock.txt"
 BEFORE_FILE = "bringup-before.txt"
 DEFAULT_NAME = "deep-learning"
+_LEAST_DEPTH = 3
+"""`/opt/dl` has three parts; what has fewer is a top folder of the system."""
 
 
 class Interpreter(Record):
@@ -60,12 +63,27 @@ def place(profile: Profile, target: Target) -> Place:
     """Return where the environment goes; raises `PreflightError` when no Python of its line can be had."""
     found = interpreter(profile, target.installer)
     if found is None:
-        raise PreflightError("python-not-found", line=profile.environment.python or "?")
+        raise (
+            PreflightError("python-not-found", line=profile.environment.python)
+            if profile.environment.python
+            else PreflightError("no-python")
+        )
+    manager: Literal["uv", "venv"] = "venv" if profile.environment.manager == "venv" else "uv"
+    return Place(manager=manager, path=_folder(profile, target.installer), interpreter=found)
+
+
+def _folder(profile: Profile, installer: Installer) -> str:
+    """Return the environment's folder; raises `PreflightError` for one that undo could not take away or that is no own folder."""
     name = profile.environment.name or DEFAULT_NAME
-    path = profile.environment.path or f"{target.installer.environments}/{name}"
+    if "/" in name or name in (".", ".."):
+        raise PreflightError("environment-name", name=name)
+    path = profile.environment.path or f"{installer.environments}/{name}"
     if path.startswith("~/"):
-        path = f"{target.installer.home}/{path[2:]}"
-    return Place(manager="venv" if profile.environment.manager == "venv" else "uv", path=path.rstrip("/"), interpreter=found)
+        path = f"{installer.home}/{path[2:]}"
+    parts = PurePosixPath(path).parts
+    if not path.startswith("/") or ".." in parts or len(parts) < _LEAST_DEPTH or path.rstrip("/") == installer.home.rstrip("/"):
+        raise PreflightError("environment-path", path=path)
+    return str(PurePosixPath(path))
 
 
 def environment(
@@ -210,6 +228,15 @@ def fetching(profile: Profile, installer: Installer, indexes: tuple[str, ...]) -
     )
 
 
+def any_python(installer: Installer) -> str:
+    """Return an interpreter that makes environments: our own, else the newest installed; raises `PreflightError` without any."""
+    newest = max(installer.pythons, key=_by_version, default=None)
+    found = installer.own_python or (installer.pythons[newest] if newest is not None else None)
+    if found is None:
+        raise PreflightError("no-python")
+    return found
+
+
 def _tools(installer: Installer) -> str:
     """Return the folder of bringup's own uv: the person's, or the machine's for a plain root login."""
     if installer.environments.startswith(f"{installer.home}/"):
@@ -218,11 +245,8 @@ def _tools(installer: Installer) -> str:
 
 
 def _bootstrap(tools: str, installer: Installer, fetch: Fetching) -> tuple[AnyAction, ...]:
-    """Return what puts uv into a small environment of ours; the interpreter is our own, else the newest installed one."""
-    newest = max(installer.pythons, key=_by_version, default=None)
-    python = installer.own_python or (installer.pythons[newest] if newest is not None else None)
-    if python is None:
-        raise PreflightError("python-not-found", line="3")
+    """Return what puts uv into a small environment of ours."""
+    python = any_python(installer)
     here = f"{tools}/bin/python"
     return (
         Run(

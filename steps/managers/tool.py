@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steps.managers.python import fetching
+from steps.managers.python import any_python, fetching
 from steps.model.action import AnyAction, Command, FileIs, RemovePath, Run, Succeeds
 from steps.model.base import Words
 from steps.model.plan import Target
@@ -14,7 +14,7 @@ def install(
 ) -> tuple[AnyAction, ...]:
     """Return what installs the program `name` for one person: with `uv tool`, or with venv and pip where there is no uv.
 
-    Empty when the target has neither uv nor a Python.
+    Raises `PreflightError` when the target has neither uv nor a Python.
     """
     installer = target.installer
     fetch = fetching(profile, installer, ())
@@ -37,9 +37,6 @@ def install(
                 optional=True,
             ),
         )
-    newest = max(installer.pythons, key=lambda line: tuple(int(part) for part in line.split(".") if part.isdigit()), default=None)
-    if newest is None:
-        return ()
     place = f"{installer.home}/.local/share/bringup/tools/{name}"
     python = f"{place}/bin/python"
     pip = (python, "-I", "-m", "pip", "install", "--no-input", "--progress-bar", "off", *fetch.options, requirement)
@@ -49,7 +46,7 @@ def install(
             title=title,
             lane="python",
             by="user",
-            argv=(installer.pythons[newest], "-I", "-m", "venv", place),
+            argv=(any_python(installer), "-I", "-m", "venv", place),
             done_when=(FileIs(path=python),),
             undo=(RemovePath(path=place),),
             seconds=4,
