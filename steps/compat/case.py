@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal
 
 from steps.catalog import frameworks, stack
@@ -54,6 +54,7 @@ class Gpu:
         )
 
 
+@cache
 def short_name(name: str | None) -> str:
     """Return a card's name without its maker's: `RTX 4090`."""
     plain = re.sub(r"^(NVIDIA|AMD|Intel)\s+", "", (name or "").partition(" / ")[0])

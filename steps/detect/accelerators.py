@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from steps.catalog import devices as catalog
 from steps.detect import pci
@@ -18,7 +19,9 @@ _COMPUTE = "1200"
 
 def accelerators(host: Probes, bus: tuple[Device, ...], smi: Smi, *, wsl: bool) -> tuple[Accelerator, ...]:
     """Return every GPU and accelerator; management controllers that only paint a console are not among them."""
-    found = [_accelerator(host, pci.detailed(host, device), bus, smi) for device in bus if _is_accelerator(device)]
+    cards = [device for device in bus if _is_accelerator(device)]
+    told = _told_by(cards, smi)
+    found = [_accelerator(host, pci.detailed(host, device), bus, told.get(device.address) or SmiGpu()) for device in cards]
     if found or not wsl:
         return tuple(found)
     return tuple(_in_wsl(gpu) for gpu in smi.gpus)
@@ -32,9 +35,8 @@ def _is_accelerator(device: Device) -> bool:
     return device.vendor in _VENDORS and device.kind[:4] in _DISPLAY
 
 
-def _accelerator(host: Probes, device: Device, bus: tuple[Device, ...], smi: Smi) -> Accelerator:
+def _accelerator(host: Probes, device: Device, bus: tuple[Device, ...], told: SmiGpu) -> Accelerator:
     vendor = _VENDORS.get(device.vendor, "other")
-    told = _told(device, bus, smi)
     row, other = catalog.gpu(device.pci_id), catalog.accelerator(device.pci_id)
     return Accelerator(
         address=device.address,
@@ -57,16 +59,22 @@ def _accelerator(host: Probes, device: Device, bus: tuple[Device, ...], smi: Smi
     )
 
 
-def _told(device: Device, bus: tuple[Device, ...], smi: Smi) -> SmiGpu:
-    """Return what nvidia-smi says of the device; where it leaves out the PCI domain, the rest of the address must fit one card only."""
-    exact = next((gpu for gpu in smi.gpus if gpu.address == device.address), None)
-    if exact is not None or device.vendor != "10de":
-        return exact or SmiGpu()
-    cards = [other for other in bus if other.vendor == "10de" and _is_accelerator(other)]
-    known = {card.address for card in cards}
-    short = [gpu for gpu in smi.gpus if gpu.address and gpu.address not in known and gpu.address[5:] == device.address[5:]]
-    alike = [card for card in cards if card.address[5:] == device.address[5:]]
-    return short[0] if len(short) == 1 and len(alike) == 1 else SmiGpu()
+def _told_by(cards: list[Device], smi: Smi) -> dict[str, SmiGpu]:
+    """Return by address what nvidia-smi says; where it leaves out the PCI domain, the rest of the address must fit one card only."""
+    exact = {gpu.address: gpu for gpu in reversed(smi.gpus) if gpu.address}
+    nvidia = [card.address for card in cards if card.vendor == "10de"]
+    alike = Counter(address[5:] for address in nvidia)
+    known = set(nvidia)
+    short: dict[str, list[SmiGpu]] = {}
+    for gpu in smi.gpus:
+        if gpu.address and gpu.address not in known:
+            short.setdefault(gpu.address[5:], []).append(gpu)
+    found = {card.address: exact[card.address] for card in cards if card.address in exact}
+    for address in nvidia:
+        candidates = short.get(address[5:], [])
+        if address not in found and len(candidates) == 1 and alike[address[5:]] == 1:
+            found[address] = candidates[0]
+    return found
 
 
 def _name(host: Probes, device: Device, told: SmiGpu) -> str | None:

@@ -9,6 +9,8 @@ from steps.detect.probes import Probes
 from steps.model.machine import Accelerator, Link
 
 TOPOLOGY = ("nvidia-smi", "topo", "-m")
+_MOST_CARDS = 128
+"""The pairs of more cards are not worked out: no machine has so many, and a made-up capture would cost minutes."""
 _KIND = re.compile(r"^(NV\d+|PIX|PXB|PHB|NODE|SYS)$")
 
 
@@ -23,7 +25,7 @@ def links(host: Probes, accelerators: tuple[Accelerator, ...], bus: tuple[Device
             if second < len(nvidia):
                 found[nvidia[first], nvidia[second]] = kind
     branches = {device.address: device for device in bus}
-    for order, first in enumerate(judged):
+    for order, first in enumerate(judged if len(judged) <= _MOST_CARDS else ()):
         for second in judged[order + 1 :]:
             ends = [branches.get(accelerators[position].address or "") for position in (first, second)]
             way = found.get((first, second)) or _way(ends[0], ends[1])
