@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from steps.managers.shown import shown
+from steps.managers import shown
 from steps.model.action import AnyAction, Manual, Packages, Reboot, RemovePath, Run, Service, Write
 from steps.model.base import Phrase, phrase
 from steps.model.finding import Finding, Patch
@@ -101,7 +101,7 @@ def action(one: AnyAction, language: Language) -> Document:
         "why": say(language, one.why),
         "lane": one.lane,
         "as": one.by,
-        "run": list(shown(one)) or None,
+        "run": list(shown.run(one)) or None,
         "writes": [one.path] if isinstance(one, Write) else [],
         "needs": list(one.needs),
         "download_bytes": one.download_bytes,

@@ -6,12 +6,13 @@ import shlex
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
+from unicodedata import east_asian_width
 
 from steps.managers.shown import shown
 from steps.model.action import AnyAction
 from steps.model.base import Param, phrase
 from steps.model.finding import Finding
-from steps.model.machine import Accelerator, Machine
+from steps.model.machine import Machine
 from steps.model.plan import Plan, digest
 from steps.model.profile import as_tables
 from steps.model.run import RunSummary
@@ -30,46 +31,56 @@ def facts(machine: Machine, language: Language) -> Iterator[str]:
     """Yield what was detected, one fact a line."""
     unknown = say(language, phrase("cli.unknown"))
 
-    def row(key: str, *parts: object) -> str:
-        text = " · ".join(str(part) for part in parts if part not in (None, "")) or unknown
-        return f"{say(language, phrase(f'cli.fact.{key}')):<12}{text}"
+    def row(key: str, *parts: str | None) -> str:
+        return f"{_padded(say(language, phrase(f'cli.fact.{key}')), 13)}{' · '.join(part for part in parts if part) or unknown}"
+
+    def word(table: str, value: str | None) -> str | None:
+        return None if value is None else say(language, phrase(f"cli.{table}.{value}"))
 
     os, firmware, cpu, memory, driver = machine.os, machine.firmware, machine.cpu, machine.memory, machine.driver
     yield row("os", os.name, os.kernel, os.arch)
     yield row("board", firmware.vendor, firmware.board or firmware.product, firmware.bios_version)
-    yield row("secure-boot", firmware.secure_boot)
-    yield row("cpu", cpu.model, cpu.cores and say(language, phrase("cli.cores", cores=cpu.cores, threads=cpu.threads or cpu.cores)))
-    yield row("memory", memory.total_bytes and gib(memory.total_bytes), memory.type, memory.ecc and "ECC")
+    yield row("secure-boot", word("secure-boot", firmware.secure_boot))
+    cores = phrase("cli.cores", cores=cpu.cores, threads=cpu.threads or cpu.cores) if cpu.cores else ""
+    yield row("cpu", cpu.model, say(language, cores))
+    yield row("memory", size(memory.total_bytes, binary=True), memory.type, "ECC" if memory.ecc else None)
     for disk in machine.disks:
-        yield row("disk", disk.name, disk.model, disk.bytes and gib(disk.bytes), disk.tier)
+        yield row("disk", disk.name, disk.model, size(disk.bytes), disk.tier)
     for network in machine.networks:
         if network.kind not in ("loopback", "virtual"):
-            yield row("network", network.name, network.kind, network.speed_mbps and f"{network.speed_mbps} Mbit/s", network.up and "up")
-    for accelerator in machine.accelerators:
-        yield row("gpu", *_accelerator(accelerator))
+            speed = f"{network.speed_mbps} Mbit/s" if network.speed_mbps else None
+            yield row("network", network.name, network.kind, speed, word("link", {True: "up", False: "down", None: None}[network.up]))
+    for one in machine.accelerators:
+        memory_size = size(one.memory_bytes, binary=True)
+        yield row(
+            "gpu", one.address, one.name, one.pci_id, one.architecture, one.compute_capability or one.gfx, memory_size, one.kernel_driver
+        )
     if not machine.accelerators:
         yield row("gpu", say(language, phrase("cli.no-gpu")))
-    yield row("driver", driver.state, driver.kernel_version, driver.flavor, driver.source)
+    yield row("driver", word("driver-state", driver.state), driver.kernel_version, driver.flavor, driver.source)
     for toolkit in machine.toolkits:
-        yield row("cuda", toolkit.version, toolkit.path)
+        yield row("rocm" if (toolkit.path or "").startswith("/opt/rocm") else "cuda", toolkit.version, toolkit.path)
     for environment in machine.environments:
-        yield row(
-            "python-env", environment.path, environment.python, *(f"{name} {version}" for name, version in environment.frameworks.items())
-        )
+        frameworks = (f"{name} {version}" for name, version in environment.frameworks.items())
+        yield row("python-env", environment.path, environment.python, *frameworks)
     for gap in machine.gaps:
-        yield f"{say(language, phrase('cli.mark.unknown')):<12}{say_finding(language, gap, 'sentence')}"
+        yield f"{_padded(say(language, phrase('cli.mark.unknown')), 13)}{say_finding(language, gap, 'sentence')}"
 
 
-def _accelerator(one: Accelerator) -> Iterator[object]:
-    """Yield what is known about an accelerator."""
-    yield from (one.address, one.name, one.pci_id, one.architecture, one.compute_capability)
-    yield one.memory_bytes and gib(one.memory_bytes)
-    yield one.kernel_driver
+def _padded(text: str, cells: int) -> str:
+    """Return `text` with blanks to so many cells; Han characters take two."""
+    taken = sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
+    return text + " " * max(1, cells - taken)
 
 
-def gib(size: int) -> str:
-    """Return a size in bytes as GB with the precision that helps a reader."""
-    return f"{size / _GIB:.0f} GB" if size >= 10 * _GIB else f"{size / _GIB:.1f} GB"
+def size(count: int | None, *, binary: bool = False) -> str | None:
+    """Return a size in bytes as people know it: memory in binary gigabytes, disks in decimal ones; `None` when it is not known."""
+    if count is None:
+        return None
+    gigabytes = count / (_GIB if binary else 1e9)
+    if binary:
+        return f"{gigabytes:.0f} GB" if gigabytes >= 10 else f"{gigabytes:.1f} GB"
+    return f"{gigabytes / 1000:.1f} TB" if gigabytes >= 1000 else f"{gigabytes:.0f} GB"
 
 
 def findings(found: Iterable[Finding], language: Language) -> Iterator[str]:

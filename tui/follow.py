@@ -36,16 +36,22 @@ def follow(
     *,
     json: bool = False,
     verbose: bool = False,
+    news_only: bool = False,
     ask: Callable[[str], str | None] | None = None,
     now: Callable[[], float] = time.time,
     wait: Callable[[float], object] | None = None,
 ) -> int:
     """Write what happens until the run ends, and return its exit code.
 
-    With `json` only what needs a person is written (the document is the caller's); `verbose` adds every line of output.
+    With `json` only what needs a person is written (the document is the caller's); `verbose` adds every line of output;
+    `news_only` leaves out what the run had done before.
     `ask` puts a question to the person and returns the line typed, `None` at the end of input; without it a question waits.
     """
     followed = _Followed(handle, language, write, quiet=json, verbose=verbose, now=now)
+    if news_only:
+        followed.pass_over()
+    if handle.plan.target.rehearsal:
+        followed.say("run.plain.rehearsal", id=handle.id)
     pause = wait or Event().wait
     while not followed.look():
         if ask is not None:
@@ -93,6 +99,11 @@ class _Followed:
             return
         self._write(f"{time.strftime('%H:%M:%S', time.localtime(at))}  {say(self._language, phrase(key, **params))}")
 
+    def pass_over(self) -> None:
+        """Count what the run has done so far as said."""
+        for one in self._handle.state().actions.values():
+            self._said[one.id] = one.status
+
     def look(self) -> bool:
         """Say what is new; return whether the run is over."""
         alive = self._handle.alive()
@@ -133,7 +144,8 @@ class _Followed:
         if one.status in ("running", "asks", "waiting"):
             return
         seconds = taken(one, self._now())
-        self.say(f"run.plain.{one.status}", **names, time=clock(seconds, self._language) if seconds is not None else "")
+        word = "rehearsed" if one.status == "done" and self._handle.plan.target.rehearsal else one.status
+        self.say(f"run.plain.{word}", **names, time=clock(seconds, self._language) if seconds is not None else "")
         if one.status == "failed":
             self._why(action, state)
 
@@ -200,7 +212,8 @@ class _Followed:
         """Say that the run as a whole changed its state."""
         known = progress(self._handle.plan, state, self._now())
         time_gone = clock(known.gone, self._language)
-        self.say(f"run.plain.run.{state.status}", id=self._handle.id, done=known.done, total=known.total, time=time_gone)
+        word = "rehearsed" if state.status == "done" and self._handle.plan.target.rehearsal else state.status
+        self.say(f"run.plain.run.{word}", id=self._handle.id, done=known.done, total=known.total, time=time_gone)
 
     def _still(self, state: RunState) -> None:
         """Say now and then that the run is still running, and whether its silence is normal."""

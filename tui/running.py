@@ -87,6 +87,17 @@ def follow_to_end(handle: RunHandle, console: Console, verb: str) -> int:
     return code
 
 
+def _say_what_came_of_it(handle: RunHandle, console: Console) -> None:
+    """Write the proof's rungs and how the new environment is used."""
+    rungs = handle.verdict()
+    if rungs is None:
+        return
+    console.lines(lines.verdict(tuple(one for one in rungs if one.state != "skipped"), console.asked.language))
+    environment = next((one for one in rungs if one.id == "environment" and one.state == "passed"), None)
+    if environment is not None:
+        console.out(say(console.asked.language, phrase("run.plain.activate", path=say("en", environment.because))))
+
+
 def _on_terminal() -> bool:
     """Return whether a person can be asked."""
     return sys.stdin.isatty() and sys.stdout.isatty()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+import msgspec
+
 from steps import documents, lines, planning, profiles
 from steps.compat import solve
 from steps.detect.machine import detect as detect_machine
@@ -61,7 +63,11 @@ def check(console: Console) -> int:
 def recommend(console: Console, wishes: tuple[str, ...]) -> int:
     """Print the recommended choices, or the conflict that forbids the wishes."""
     language = console.asked.language
-    advice = solve.recommend(detect_machine(host_of(console.asked)), wishes)
+    machine = detect_machine(host_of(console.asked))
+    advice = solve.recommend(machine, wishes)
+    if advice.choices is not None:
+        # The same that `check` and `plan` say of these choices, the hardware's shortcomings included.
+        advice = msgspec.structs.replace(advice, findings=planning.findings(machine, advice.choices))
     if console.asked.json:
         console.document(documents.advice(advice, language))
     else:

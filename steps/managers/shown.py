@@ -22,3 +22,14 @@ def shown(action: AnyAction) -> tuple[str, ...]:
             return ("systemctl", "enable", "--now", unit)
         case Write() | Reboot() | Manual():
             return ()
+
+
+def run(action: AnyAction) -> tuple[str, ...]:
+    """Return the argv as it is really run, with every option; empty for what is no command."""
+    match action:
+        case Packages(install=()):
+            return manager(action.manager).refresh_argv()
+        case Packages():
+            return manager(action.manager).argv(action)
+        case _:
+            return shown(action)

@@ -36,7 +36,7 @@ class DetailsPage(ReadingPage):
 
     def lines(self, columns: int) -> Sequence[Line]:
         """Return the actions."""
-        from steps.managers.shown import shown
+        from steps.managers import shown
 
         plan = self.below.plan()
         if plan is None:
@@ -50,7 +50,7 @@ class DetailsPage(ReadingPage):
             ]
             why = self.shell.say(action.why)
             lines += [(Span("   "), Span(line)) for line in wrap(why, columns - 3)] if why else []
-            command = shown(action)
+            command = shown.run(action)
             if command:
                 sign = "#" if action.by == "root" else "$"
                 lines += [(Span("   "), Span(line, "primary")) for line in wrap(f"{sign} {shlex.join(command)}", columns - 3)]
