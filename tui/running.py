@@ -78,12 +78,15 @@ def follow_to_end(handle: RunHandle, console: Console, verb: str) -> int:
     write = console.err if asked.json else console.out
     try:
         with terminal.told_to_end():
-            code = follow(handle, asked.language, write, json=asked.json, verbose=asked.verbose, ask=person)
+            news = verb in ("resume", "undo")
+            code = follow(handle, asked.language, write, json=asked.json, verbose=asked.verbose, news_only=news, ask=person)
     except (KeyboardInterrupt, SystemExit):
         console.err(say(asked.language, phrase("run.leaving")))
         raise
     if asked.json:
         console.document(documents.run(handle.id, handle.state(), (), asked.language, verb))
+    elif verb != "undo":
+        _say_what_came_of_it(handle, console)
     return code
 
 
