@@ -25,7 +25,7 @@ def native_tag():
             "start it with a newer one, for instance: python3.11 -I %s" % sys.argv[0],
         )
     if sys.implementation.name != "cpython" or not hasattr(sys, "abiflags") or "t" in sys.abiflags:
-        refuse("this Python (%s) is not a standard CPython" % sys.executable, "start it with the distribution's python3")
+        refuse("this Python (%s) is not a standard CPython" % interpreter(), "start it with the distribution's python3")
     machine = os.uname().machine
     try:
         libc = os.confstr("CS_GNU_LIBC_VERSION")
@@ -118,10 +118,26 @@ def find_tree(archive):
     )
 
 
+def interpreter():
+    """Return the path of this Python; a Python that was started without PATH does not know its own name."""
+    return sys.executable or os.path.realpath("/proc/self/exe")
+
+
+def called(archive):
+    """Return what a person types to start this again, for the words on the screen."""
+    home = os.path.expanduser("~")
+    if home.startswith("/") and archive.startswith(home + "/") and home != "/":
+        archive = "~" + archive[len(home) :]
+    return "%s %s" % (os.path.basename(interpreter()), archive)
+
+
 def main():
     """Unpack and become bringup, isolated from PYTHONPATH and from the current folder."""
-    tree = find_tree(os.path.abspath(sys.argv[0]))
-    os.execv(sys.executable, [sys.executable, "-I", tree] + sys.argv[1:])
+    archive = os.path.abspath(sys.argv[0])
+    tree = find_tree(archive)
+    os.environ.setdefault("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+    os.environ["BRINGUP_COMMAND"] = called(archive)
+    os.execv(interpreter(), [interpreter(), "-I", tree] + sys.argv[1:])
 
 
 main()

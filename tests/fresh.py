@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-TOOLS = ("cat", "chmod", "cksum", "cp", "cut", "date", "dirname", "env", "grep", "head", "id", "ls", "mkdir", "mktemp", "mount", "mv",
+TOOLS = ("cat", "chmod", "cksum", "cp", "cut", "date", "df", "dirname", "env", "grep", "head", "id", "ls", "mkdir", "mktemp", "mount", "mv",
          "printf", "readlink", "rm", "sed", "sh", "sleep", "stat", "tail", "tr", "uname", "unshare")  # fmt: skip
 """What any Linux has before anybody installed anything."""
 BASE_PYTHON = os.path.realpath(getattr(sys, "_base_executable", sys.executable))

@@ -199,6 +199,62 @@ def test_a_full_disk_is_said(checkout: Path, machine: Path, person: dict[str, st
     assert f"The disk is full below {room}" in done.stderr
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small disk, which only root can")
+def test_a_disk_too_small_for_the_installers_own_words_is_said(checkout: Path, machine: Path, person: dict[str, str]) -> None:
+    room = machine / "eight"
+    room.mkdir()
+    script = f'mount -t tmpfs -o size=8m none {room} || exit 77; exec "$0" --version'
+    done = fresh.run(["unshare", "-m", "sh", "-c", script, checkout / "bringup"], {**person, "BRINGUP_CACHE": str(room)})
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip("no private mounts here")
+    assert done.returncode == 3
+    assert f"The disk is full below {room}" in done.stderr
+    assert "the lines above are the installer's" not in done.stderr
+
+
+def test_a_checkout_whose_path_holds_a_line_break_is_refused_in_words(checkout: Path, machine: Path, person: dict[str, str]) -> None:
+    broken = machine / "line\nbreak"
+    shutil.copytree(checkout, broken)
+    done = fresh.run([broken / "bringup", "--version"], {**person, "BRINGUP_CACHE": str(machine / "break")})
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "holds a line break" in done.stderr
+
+
+# --- how it names itself and mends itself --------------------------------------------------------------
+
+
+def named(argv: list[str | Path], person: dict[str, str], **more: str) -> str:
+    """Return the command that the words of the program name."""
+    done = fresh.run([*argv, "undo", "--yes"], {**person, "BRINGUP_STATE": str(Path(person["HOME"]) / "none"), **more})
+    assert done.returncode == 2, done.stderr
+    return done.stderr.partition("`")[2].partition(" runs`")[0]
+
+
+@pytest.mark.usefixtures("first")
+def test_words_on_the_screen_name_the_launcher_as_it_can_be_typed(checkout: Path, person: dict[str, str], tmp_path: Path) -> None:
+    program = checkout / "bringup"
+    assert named([program], person) == str(program)
+    assert named(["sh", "-c", f'cd {checkout} && ./bringup "$@"', "sh"], person) == str(program)
+    assert named(["sh", "-c", f'cd {checkout}/steps && ../bringup "$@"', "sh"], person) == str(program)
+    home = Path(person["HOME"])
+    (home / "mine").symlink_to(program)
+    assert named([home / "mine"], person) == "~/mine"
+    (tmp_path / "bringup").symlink_to(program)
+    assert named(["sh", "-c", 'bringup "$@"', "sh"], person, PATH=f"{tmp_path}:{person['PATH']}") == "bringup"
+    (home / "a b").symlink_to(program)
+    assert named([home / "a b"], person) == f"'{home}/a b'"
+
+
+@pytest.mark.usefixtures("first")
+def test_an_environment_that_lost_a_package_is_made_anew(checkout: Path, person: dict[str, str]) -> None:
+    for lost in ("lib/python*/site-packages/msgspec", "lib"):
+        (found,) = environments(person)[0].glob(lost)
+        shutil.rmtree(found)
+        done = fresh.run([checkout / "bringup", "--version"], person)
+        assert (done.returncode, done.stdout) == (0, "bringup 0.1.0\n"), done.stderr
+        assert "preparing its private environment" in done.stderr
+
+
 # --- what is missing -------------------------------------------------------------------------------
 
 RELEASES = {

@@ -60,6 +60,24 @@ def test_every_python_of_this_machine_runs_it_or_is_told_why_not(python: str, ar
     assert f"this is Python {version}; bringup.pyz needs CPython 3.10 or newer" in done.stderr
 
 
+def test_without_any_environment_it_finds_its_python_and_names_how_it_was_started(archive: Path) -> None:
+    room = Path(f"/var/tmp/bringup-{os.getuid()}")
+    there_before = room.exists()
+    python = os.path.realpath(sys.executable)
+    try:
+        done = fresh.run([python, "-I", archive, "detect", "--json"], {"HOME": "/proc/none"})
+        assert (done.returncode, done.stdout[:1]) == (0, "{"), done.stderr
+        # As `env -i python3` starts it: the shell's default path finds it, and it is told a name without a folder.
+        nameless = ["sh", "-c", 'exec -a python3 "$0" "$@"', python, "-I", str(archive), "--version"]
+        done = fresh.run(["/bin/bash", *nameless[1:]], {"HOME": "/proc/none"})
+        assert (done.returncode, done.stdout) == (0, "bringup 0.1.0\n"), done.stderr
+        named = fresh.run([python, "-I", archive, "undo", "--yes"], {"HOME": "/proc/none", "BRINGUP_STATE": "/proc/none"})
+        assert f"{Path(python).name} {archive} runs" in named.stderr
+    finally:
+        if not there_before:
+            shutil.rmtree(room, ignore_errors=True)
+
+
 def test_it_carries_what_five_pythons_on_two_machines_need_and_nothing_twice(archive: Path) -> None:
     with zipfile.ZipFile(archive) as packed:
         names = packed.namelist()

@@ -20,5 +20,5 @@ class PatientDriver(linux_driver.LinuxDriver):
     def run_input_thread(self) -> None:
         """Read keys until the program ends."""
         # Textual makes its decoder inside the loop that reads, by this name; there is no other place to ask for another one.
-        vars(linux_driver)["getincrementaldecoder"] = _patient
+        linux_driver.__dict__["getincrementaldecoder"] = _patient
         super().run_input_thread()

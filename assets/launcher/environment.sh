@@ -96,12 +96,19 @@ proxy_in_use() { # sets proxy_name and proxy_shown (without a password): the fir
     esac
 }
 
+disk_is_full() { # FOLDER: succeeds when less than 20 MB is left there; what the installer would have said had no room either
+    left=$(df -Pk "$1" 2>/dev/null | { read -r _ && read -r _ _ _ left _ && echo "$left"; })
+    case $left in '' | *[!0-9]*) return 1 ;; esac
+    [ "$left" -lt 20480 ]
+}
+
 explain_failure() { # LOG: says why an installer failed, and what to set
     text=$(tail -c 30000 "$1")
     index=$(pip_setting index-url)
     index=${UV_DEFAULT_INDEX:-${UV_INDEX_URL:-${index:-https://pypi.org/simple}}}
     case $index in *@*) index="${index%%//*}//***@${index##*@}" ;; esac
     proxy_in_use
+    if disk_is_full "$base"; then text='No space left on device'; fi
     case $text in
         *'No space left on device'* | *'os error 28'* | *'Disk quota exceeded'* | *'os error 122'*)
             refuse "The disk is full below $base." "$base 所在磁盘已满。" \
