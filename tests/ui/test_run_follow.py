@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from steps.model.run import RunStatus
@@ -34,16 +35,34 @@ class Clock:
             self.at += 60
 
 
-def followed(run: FakeRun, *scenes: object, verbose: bool = False, json: bool = False) -> tuple[int, list[str]]:
+def followed(
+    run: FakeRun, *scenes: object, verbose: bool = False, json: bool = False, rehearsal: bool = False, news_only: bool = False
+) -> tuple[int, list[str]]:
+    run.plan = msgspec.structs.replace(run.plan, target=msgspec.structs.replace(run.plan.target, rehearsal=rehearsal))
     clock = Clock(run, *scenes)
     lines: list[str] = []
-    code = follow(run, "en", lines.append, now=clock.now, wait=clock.wait, verbose=verbose, json=json)
+    code = follow(run, "en", lines.append, now=clock.now, wait=clock.wait, verbose=verbose, json=json, news_only=news_only)
     return code, [line[10:] for line in lines]
 
 
 def done(run: FakeRun) -> None:
     run.action("driver.install", "done", started=163, seconds=588)
     run.now_is("done", code=0, ended=START + 900)
+
+
+def test_a_rehearsal_says_that_it_is_one(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    _, lines = followed(run, lambda: done(run), rehearsal=True)
+    assert lines[0] == "run 1130-a: a rehearsal on a recorded machine. Every command is shown, nothing is touched"
+    assert "step 1 of 9  Return point saved: rehearsed" in lines
+    assert lines[-1] == "run 1130-a: rehearsed, nothing was changed"
+
+
+def test_what_was_done_before_is_left_out_where_only_news_is_wanted(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    _, lines = followed(run, lambda: done(run), news_only=True)
+    assert not any("Return point saved" in line for line in lines)
+    assert "step 3 of 9  Driver 580 open, module by DKMS: done, 9:48" in lines
 
 
 def test_every_change_is_one_line(tmp_path: Path) -> None:
