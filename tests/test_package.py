@@ -57,6 +57,17 @@ def test_a_foreign_pythonpath_does_not_decide_what_is_imported(installed: Path, 
     assert isolated.stdout == "bringup 0.1.0\n", isolated.stderr
 
 
+def test_nothing_of_a_foreign_pythonpath_runs_before_the_installed_command(installed: Path, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    (tmp_path / "evil" / "tui").mkdir(parents=True)
+    for name in ("sitecustomize.py", "usercustomize.py", "tui/__init__.py"):
+        (tmp_path / "evil" / name).write_text(f"open({str(ran)!r}, 'w')\n", encoding="ascii")
+    environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path / "evil")}
+    (tmp_path / "link").symlink_to(installed / "bin" / "bringup")
+    done = fresh.run([tmp_path / "link", "--version"], environment, cwd=tmp_path)
+    assert (done.returncode, done.stdout, ran.exists()) == (0, "bringup 0.1.0\n", False), done.stderr
+
+
 def test_the_installed_package_detects_this_machine_and_finds_its_words(installed: Path, tmp_path: Path) -> None:
     environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "LC_ALL": "C"}
     done = fresh.run([installed / "bin" / "bringup", "detect", "--json"], environment, cwd=tmp_path)
@@ -75,7 +86,8 @@ def test_the_wheel_holds_two_packages_with_their_assets_and_no_tests(tmp_path: P
     with zipfile.ZipFile(wheel) as packed:
         names = set(packed.namelist())
     tops = {name.split("/")[0] for name in names}
-    assert tops == {"tui", "steps", "bringup-0.1.0.dist-info"}
+    assert tops == {"tui", "steps", "bringup-0.1.0.dist-info", "bringup-0.1.0.data"}
+    assert {name for name in names if ".data/" in name} == {"bringup-0.1.0.data/scripts/bringup"}
     source = {path.relative_to(checkout).as_posix() for folder in ("tui", "steps") for path in (checkout / folder).rglob("*.py")}
     assets = {
         f"steps/_assets/{path.relative_to(checkout / 'assets').as_posix()}" for path in (checkout / "assets").rglob("*") if path.is_file()
