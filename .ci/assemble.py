@@ -114,7 +114,7 @@ def contents(parts: dict[str, list[Path]]) -> dict[str, bytes]:
         for wheel in wheels:
             with zipfile.ZipFile(wheel) as packed:
                 for name in packed.namelist():
-                    if not name.endswith("/"):
+                    if not name.endswith("/") and ".data/scripts/" not in name:
                         found[f"{part}/{name}"] = packed.read(name)
     found["common/__main__.py"] = (HERE / "tree_main.py").read_bytes()
     return found
