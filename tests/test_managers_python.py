@@ -45,8 +45,10 @@ def settings(environ: Mapping[str, str] | None = None, files: Mapping[str, str] 
     return installer.settings(Files(files or {}), environ or {}, home=HOME, user="ada", uid=1000)
 
 
-def planned(profile: Profile, fetch: Installer, *requirements: str) -> tuple[Run, ...]:
+def planned(profile: Profile, fetch: Installer, *requirements: str, room: bool = False) -> tuple[Run, ...]:
+    """Return the actions; the look at the folder before them only when it is asked for."""
     actions = python.environment(Machine(), profile, requirements, Target(installer=fetch))
+    actions = actions if room else tuple(action for action in actions if action.id != "environment.room")
     assert all(isinstance(action, Run) for action in actions)
     return tuple(action for action in actions if isinstance(action, Run))
 
@@ -281,3 +283,16 @@ def test_a_name_is_no_path(name: str) -> None:
             "six==1.17.0",
         )
     assert caught.value.code == "environment-name"
+
+
+@pytest.mark.parametrize(("files", "free"), [((), True), (("notes.txt",), False), (("pyvenv.cfg", "notes.txt"), True)])
+def test_an_ordinary_folder_is_not_turned_into_an_environment(tmp_path: Path, files: tuple[str, ...], free: bool) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    for name in files:
+        (folder / name).write_text("mine\n")
+    profile = Profile(environment=EnvironmentAnswers(path=str(folder)))
+    look = planned(profile, Installer(pythons={LINE: sys.executable}, home=HOME), room=True)[0]
+    ended = subprocess.run(look.argv, capture_output=True, text=True, check=False)
+    assert (ended.returncode == 0) is free
+    assert (str(folder) in ended.stderr) is not free

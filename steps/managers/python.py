@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from steps.errors import PreflightError
-from steps.managers.python_scripts import FREEZE, HAS_ALL, HAS_LINE, PUT_BACK, REMEMBER
+from steps.managers.python_scripts import FREEZE, HAS_ALL, HAS_LINE, IS_FREE, PUT_BACK, REMEMBER
 from steps.model.action import AnyAction, Command, FileIs, RemovePath, Run, Succeeds
 from steps.model.base import Record, phrase
 from steps.model.machine import Machine
@@ -104,7 +104,7 @@ def environment(
     where = place(profile, target)
     fetch = fetching(profile, target.installer, indexes)
     by: Literal["root", "user"] = "user"
-    actions: list[AnyAction] = []
+    actions: list[AnyAction] = list(_room(where, target.installer))
     uv = target.installer.uv
     if where.manager == "uv" and uv is None:
         tools = _tools(target.installer)
@@ -228,13 +228,34 @@ def fetching(profile: Profile, installer: Installer, indexes: tuple[str, ...]) -
     )
 
 
-def any_python(installer: Installer) -> str:
-    """Return an interpreter that makes environments: our own, else the newest installed; raises `PreflightError` without any."""
+def _known_python(installer: Installer) -> str | None:
+    """Return an interpreter that is there: our own, else the newest installed, or `None`."""
     newest = max(installer.pythons, key=_by_version, default=None)
-    found = installer.own_python or (installer.pythons[newest] if newest is not None else None)
+    return installer.own_python or (installer.pythons[newest] if newest is not None else None)
+
+
+def any_python(installer: Installer) -> str:
+    """Return an interpreter that makes environments; raises `PreflightError` without any."""
+    found = _known_python(installer)
     if found is None:
         raise PreflightError("no-python")
     return found
+
+
+def _room(where: Place, installer: Installer) -> tuple[AnyAction, ...]:
+    """Return the look at the folder before anything is made in it; without a Python nothing of the person's can look yet."""
+    python = _known_python(installer)
+    if python is None:
+        return ()
+    look = Run(
+        id="environment.room",
+        title=phrase("manager.action.room", path=where.path),
+        lane="python",
+        by="user",
+        argv=(python, "-I", "-c", IS_FREE, where.path),
+        seconds=1,
+    )
+    return (look,)
 
 
 def _tools(installer: Installer) -> str:

@@ -35,3 +35,9 @@ REMEMBER = (
     "d.metadata['Name'] + '==' + d.version + '\\n' for d in m.distributions() if d.metadata['Name'] not in ('pip', 'setuptools'))"
 )
 PUT_BACK = "import os, subprocess, sys; sys.exit(subprocess.call(sys.argv[2:]) if os.path.getsize(sys.argv[1]) else 0)"
+
+# Before anything is made: an ordinary folder of the person's is not turned into an environment.
+IS_FREE = (
+    "import os, sys; p = sys.argv[1]; sys.exit(os.path.isdir(p) and bool(os.listdir(p)) and not os.path.exists(p + '/pyvenv.cfg')"
+    " and p + ' holds files and is no Python environment. Nothing was changed in it: choose another folder.')"
+)
