@@ -54,6 +54,14 @@ class NoPeers(Record):
     source: str
 
 
+class NativeLink(Record):
+    """The PCIe generation that the silicon of some architectures has."""
+
+    architectures: tuple[str, ...]
+    generation: int
+    source: str
+
+
 class OnBoard(Record):
     """Names of chips that are joined to their processor by NVLink-C2C: their PCIe link carries no data."""
 
@@ -136,6 +144,11 @@ def without_peers(name: str | None, architecture: str | None) -> NoPeers | None:
     """Return the row that says a card has no P2P over PCIe; `None` when it may have it or is not known."""
     found = rows("guide.toml", "p2p", NoPeers)
     return next((row for row in found if name is not None and row.brand in name and architecture in row.architectures), None)
+
+
+def native_link(architecture: str | None) -> NativeLink | None:
+    """Return what the silicon of an architecture can; `None` when no source says so."""
+    return next((row for row in rows("guide.toml", "native_link", NativeLink) if architecture in row.architectures), None)
 
 
 def on_board(name: str | None) -> bool:

@@ -34,6 +34,8 @@ class _NvmlCard(msgspec.Struct, frozen=True):
     link: PcieLink = PcieLink()
     ecc: bool | None = None
     mig: bool | None = None
+    utilization: int | None = None
+    performance_state: str | None = None
 
 
 class _Nvml(msgspec.Struct, frozen=True):

@@ -41,6 +41,10 @@ class Probes:
         self.ahead(argv, timeout=timeout)
         return self._answers[argv].result()
 
+    def asked(self) -> tuple[tuple[str, ...], ...]:
+        """Return the commands that were started."""
+        return tuple(self._answers)
+
     def answers(self) -> tuple[tuple[tuple[str, ...], Result], ...]:
         """Return the commands that were asked and have answered, in the order of asking."""
         return tuple((argv, answer.result()) for argv, answer in self._answers.items() if answer.done() and not answer.cancelled())

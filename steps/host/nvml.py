@@ -31,6 +31,7 @@ def card(index: int) -> dict[str, Any]:
     memory = answers(lambda: pynvml.nvmlDeviceGetMemoryInfo(handle).total)
     place = answers(lambda: pynvml.nvmlDeviceGetPciInfo(handle).busId)
     ecc, mig = answers(lambda: pynvml.nvmlDeviceGetEccMode(handle)), answers(lambda: pynvml.nvmlDeviceGetMigMode(handle))
+    state = answers(lambda: pynvml.nvmlDeviceGetPerformanceState(handle))
     capability = answers(lambda: pynvml.nvmlDeviceGetCudaComputeCapability(handle))
     link = {
         "generation": answers(lambda: pynvml.nvmlDeviceGetCurrPcieLinkGeneration(handle)),
@@ -48,6 +49,9 @@ def card(index: int) -> dict[str, Any]:
         "link": {name: value or None for name, value in link.items()},
         "ecc": bool(ecc[0]) if ecc else None,
         "mig": bool(mig[0]) if mig else None,
+        "utilization": answers(lambda: pynvml.nvmlDeviceGetUtilizationRates(handle).gpu),
+        # 32 stands for a state that NVML does not know.
+        "performance_state": f"P{state}" if state is not None and state < 16 else None,
     }
 
 

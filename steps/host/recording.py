@@ -12,11 +12,12 @@ import msgspec
 
 from steps.host.base import Host, Result
 from steps.host.files import parts_of
-from steps.host.redact import Redaction
+from steps.host.redact import Redaction, without_serial
 
 _KEPT_PACKAGES = re.compile(
     r"nvidia|cuda|cudnn|nccl|^libc6$|^glibc$|dkms|mokutil|docker|moby|datacenter-gpu|rocm|amdgpu|hip-|habana|^linux-(image|headers|modules)|^gcc|nouveau"
 )
+_CONFIGURATION = re.compile(r"^/sys/.*/[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/config$")
 _KEPT_FIELDS = ("Package: ", "Status: ", "Architecture: ", "Version: ")
 
 
@@ -147,6 +148,9 @@ class RecordingHost:
 
 def _content(path: str, data: bytes, redaction: Redaction) -> str | dict[str, str]:
     """Return a file's text, redacted; what is no text goes in as base64."""
+    if _CONFIGURATION.search(path):
+        # Bytes may read as text by chance; what they are must not depend on that.
+        return {"base64": base64.b64encode(without_serial(data)).decode("ascii")}
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
