@@ -20,7 +20,7 @@ VERBS: dict[str, str] = {
     "doctor": "name what is broken (not part of this version)",
     "capture": "record this machine into a file, redacted",
     "knowledge": "what is known, how old, from where",
-    "report": "one redacted file to hand on (not part of this version)",
+    "report": "what a colleague needs to know, redacted: Markdown, or with --html both files",
 }
 
 
@@ -55,7 +55,7 @@ def parser() -> argparse.ArgumentParser:
     added["capture"].add_argument("file", metavar="FILE")
     added["knowledge"].add_argument("update", nargs="?", choices=("update",))
     added["doctor"].add_argument("--log", action="append", default=[], metavar="FILE")
-    added["report"].add_argument("--html", metavar="FILE")
+    added["report"].add_argument("--html", metavar="FILE", help="write FILE, and the same as Markdown beside it")
     return top
 
 
