@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from steps.catalog import guide
 from steps.compat import firmware as rules
+from steps.compat.setting import guest
 from steps.detect.measures import short_name
 from steps.model.action import AnyAction
 from steps.model.base import Record, Words, phrase
@@ -59,29 +60,33 @@ def actions(machine: Machine, answers: Profile, target: Target) -> tuple[AnyActi
 
 # --- rows ---------------------------------------------------------------------------------------
 
-_CODES: dict[str, str] = {
-    "resizable-bar": "resizable-bar-off",
-    "above-4g": "above-4g-off",
-    "pcie-width": "pcie-width-reduced",
-    "c-states": "c-states-deep",
-    "iommu": "iommu-breaks-p2p",
-    "secure-boot": "secure-boot-unsigned-module",
-    "governor": "governor-not-performance",
+_CODES: dict[str, tuple[str, ...]] = {
+    "resizable-bar": ("resizable-bar-off",),
+    "above-4g": ("above-4g-off",),
+    "pcie-generation": ("pcie-gen4-off", "pcie-link-below-max"),
+    "pcie-width": ("pcie-width-reduced",),
+    "c-states": ("c-states-deep",),
+    "sr-iov": ("sriov-off",),
+    "iommu": ("iommu-breaks-p2p", "acs-on"),
+    "secure-boot": ("secure-boot-unsigned-module",),
+    "numa": ("numa-misplaced",),
+    "governor": ("governor-not-performance",),
 }
 
 
 def _option(machine: Machine, item: str, found: dict[str, Finding], confirmed: tuple[str, ...]) -> Option:
     """Return the row of one item."""
     seen = _seen(machine, item)
-    finding = found.get(_CODES.get(item, ""))
+    findings = tuple(found[code] for code in _CODES.get(item, ()) if code in found)
     mark, tag = seen.mark, seen.tag
-    if finding is not None:
+    if findings:
+        finding = findings[0]
         mark = "info" if finding.severity == "info" else "catch"
         tag = phrase(f"firmware.finding.{finding.code}.tag", **finding.params)
     if item in confirmed and mark in ("unknown", "catch"):
         mark, tag = "info", phrase("firmware.tag.noted")
     notes = [Note(label="measured", text=one) for one in seen.measured]
-    if mark in ("catch", "unknown") and not rules.guest(machine):
+    if mark in ("catch", "unknown") and not guest(machine):
         notes += _menu_notes(machine, item)
     return Option(
         value=item,
@@ -89,7 +94,7 @@ def _option(machine: Machine, item: str, found: dict[str, Finding], confirmed: t
         mark=mark,
         tag=tag,
         sentences=(phrase(f"firmware.explain.{item}"),),
-        findings=(finding,) if finding else (),
+        findings=findings,
         notes=tuple(notes),
         patch=_toggled(item, confirmed),
     )
@@ -140,7 +145,7 @@ _ENTRIES: dict[str, str] = {
 
 def _seen(machine: Machine, item: str) -> Seen:
     """Return what was measured of one item; in a guest the host's firmware decides and nothing applies."""
-    if rules.guest(machine) and item not in ("secure-boot", "numa", "governor"):
+    if guest(machine) and item not in ("secure-boot", "numa", "governor"):
         return Seen(mark="info", tag=phrase("firmware.tag.host"), measured=(phrase("firmware.measured.guest"),))
     return _PROBES[item](machine)
 
@@ -267,7 +272,7 @@ def _governor(machine: Machine) -> Seen:
     """Return who decides the clock."""
     governor = machine.cpu.governor
     if governor is None:
-        return Seen(mark="info", tag=phrase("firmware.tag.host")) if rules.guest(machine) else by_eye()
+        return Seen(mark="info", tag=phrase("firmware.tag.host")) if guest(machine) else by_eye()
     return Seen(mark="good" if governor == "performance" else "info", tag=governor[:11])
 
 
