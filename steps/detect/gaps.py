@@ -112,6 +112,8 @@ def _needs_root(host: Probes, seen: Seen) -> list[Finding]:
     argv = memory.ASKED[0]
     if seen.memory.type is None and "Permission denied" in host.run(argv).text:
         found.append(_root_only(" ".join(argv), "DIMM"))
+    if seen.smi.trouble == "no-permission":
+        found.append(_root_only("nvidia-smi", "GPU"))
     if users.partial(host, seen.users):
         found.append(_root_only("/proc/*/fd", "GPU"))
     return found

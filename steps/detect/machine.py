@@ -14,6 +14,7 @@ from steps.detect import (
     infiniband,
     links,
     memory,
+    modules,
     networks,
     nvml,
     packages,
@@ -39,17 +40,21 @@ def detect(host: Host) -> Machine:
 
 
 def _detect(host: Probes) -> Machine:
+    # Everything that may keep us waiting is started first and asked for last.
     host.ahead(*system.ASKED, *memory.ASKED, *firmware.ASKED, *cpu.ASKED, networks.IP, toolkits.NVCC)
     installed = packages.packages(host)
     tools.ahead(host, installed)
-    os = system.system(host, installed)
-    wsl = os.wsl is True
+    modules.ahead(host)
     bus = pci.devices(host)
-    nvidia = wsl or any(device.vendor == "10de" for device in bus) or bool(installed.matching(r"nvidia-.*"))
-    said = nvml.driver_says(host) if nvidia or host.host.rehearsal else smi.Smi()
+    nvidia = any(device.vendor == "10de" for device in bus) or bool(installed.matching(r"nvidia-.*"))
+    if nvidia:
+        nvml.ahead(host)
+    os = system.system(host, installed)
+    reached = networks.networks(host)
+    on_disk, in_environments = toolkits.toolkits(host, installed), environments.environments(host)
+    said = nvml.driver_says(host) if nvidia or os.wsl or host.host.rehearsal else smi.Smi()
     found = cards.accelerators(host, bus, said, os=os)
     driven = driver.driver(host, found, said, installed, bus, os=os)
-    reached = networks.networks(host)
     main_memory, board, users_now = memory.memory(host), firmware.firmware(host, found), users.users(host, found)
     return Machine(
         os=os,
@@ -65,10 +70,10 @@ def _detect(host: Probes) -> Machine:
         infiniband=infiniband.infiniband(host, bus, reached),
         users=users_now,
         driver=driven,
-        toolkits=toolkits.toolkits(host, installed),
+        toolkits=on_disk,
         cudnn=toolkits.cudnn(host, installed),
         nccl=toolkits.nccl(host, installed),
-        environments=environments.environments(host),
+        environments=in_environments,
         tools=tools.tools(host, installed),
         gaps=gaps.gaps(host, gaps.Seen(os=os, memory=main_memory, firmware=board, cards=found, driver=driven, smi=said, users=users_now)),
     )

@@ -13,7 +13,7 @@ from steps.host.local import NO_ANSWER
 from steps.model.base import Record
 from steps.model.machine import PcieLink
 
-Trouble = Literal["mismatch", "no-driver", "no-devices", "failing"]
+Trouble = Literal["mismatch", "no-driver", "no-devices", "no-permission", "failing"]
 TIMED_OUT = 124
 """The status by which `timeout` says that it stopped a program."""
 WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"
@@ -99,6 +99,7 @@ _TROUBLES: tuple[tuple[str, Trouble], ...] = (
     (r"Driver/library version mismatch", "mismatch"),
     (r"couldn't communicate with the NVIDIA driver", "no-driver"),
     (r"No devices were found", "no-devices"),
+    (r"Insufficient Permissions", "no-permission"),
     (r"Unable to determine the device handle|Failed to initialize NVML|GPU is lost|Unknown Error", "failing"),
 )
 
