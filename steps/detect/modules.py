@@ -66,7 +66,7 @@ def _module(host: Probes, kernel: str, dkms: str | None, *, present: bool | None
     found = told.status in (0, None) and ("vermagic:" in told.stdout or "license:" in told.stdout)
     return KernelModule(
         kernel=kernel,
-        present=True if found else False if runs and told.status == 1 else present,
+        present=True if found else present if present is not None else False if runs and told.status == 1 else None,
         version=_field(told.stdout, "version") if found else None,
         flavor=flavor(told.stdout) if found else None,
         signer=_field(told.stdout, "signer") if found else None,

@@ -23,7 +23,6 @@ _BY_PACKAGE = {
     "mokutil": r"mokutil",
     "libvirt": r"libvirt-daemon(-system|-driver-qemu)?|proxmox-ve",
 }
-_FOLDERS = ("/usr/local/bin", "/usr/bin", "/usr/local/sbin", "/usr/sbin", "/bin", "/snap/bin")
 
 
 def ahead(host: Probes, packages: Packages) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from steps.host.base import Host, Result
+from steps.host.captured import absence
 from steps.host.files import parts_of
 from steps.host.redact import Redaction, without_serial
 
@@ -52,10 +53,12 @@ class RecordingHost:
         return None if data is None else data.decode("utf-8", errors="replace")
 
     def exists(self, path: str) -> bool | None:
-        """Pass on and keep that it is there; that it is not needs no word."""
+        """Pass on and keep that it is there; what is not there outside /sys is kept as the command that says so."""
         found = self.inner.exists(path)
         if found:
             self._meet(path)
+        elif found is False and not path.startswith("/sys/"):
+            self._commands.setdefault(absence(path), Result(status=1))
         return found
 
     def listdir(self, path: str) -> tuple[str, ...] | None:
