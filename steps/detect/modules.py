@@ -76,7 +76,7 @@ def _module(host: Probes, kernel: str, dkms: str | None, *, present: bool | None
 
 
 def _field(text: str, name: str) -> str | None:
-    found = re.search(rf"^{name}:\s*(\S.*?)\s*$", text, re.MULTILINE)
+    found = re.search(rf"^{name}:[ \t]*(\S.*?)[ \t]*$", text, re.MULTILINE)
     return found[1] if found else None
 
 

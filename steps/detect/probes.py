@@ -6,6 +6,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from steps.host.base import Host, Result
 
+_MOST_DIGITS = 24
+
 
 class Probes:
     """Wraps a host: every command runs at most once, and `ahead` starts several at the same time.
@@ -64,12 +66,13 @@ class Probes:
         return (text.strip() or None) if text is not None else None
 
     def number(self, path: str) -> int | None:
-        """Return the whole number in a file (decimal or 0x…), or `None`."""
+        """Return the whole number in a file (decimal or 0x…), or `None`; no kernel counts further than 64 bits."""
         text = self.line(path)
         try:
-            return int(text, 0) if text is not None else None
+            found = int(text, 0) if text is not None and len(text) <= _MOST_DIGITS else None
         except ValueError:
             return None
+        return found if found is not None and -(1 << 63) <= found < 1 << 64 else None
 
     def close(self) -> None:
         """Stop waiting for what is still running."""

@@ -68,7 +68,7 @@ def _spellings(host: Probes) -> Iterator[tuple[str, ...]]:
 
 def _parsed(argv: tuple[str, ...]) -> bool:
     """Return whether the form is one of those that tell of the driver and the GPUs."""
-    return len(argv) == 1 or argv[1] in ("-q", "-L") or any(part.startswith("--query-gpu") for part in argv)
+    return len(argv) == 1 or any(part in ("-q", "-L", "-x") for part in argv[1:]) or any(part.startswith("--query-gpu") for part in argv)
 
 
 def parse(argv: tuple[str, ...], result: Result) -> Smi:
