@@ -167,7 +167,7 @@ def _print(line: str, stream: TextIO | None = None) -> None:
 
 def _apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:
     """Start the plan and follow it to its end."""
-    from steps import documents, lines
+    from steps import documents, lines, tuning
     from steps.headless import runs
     from steps.model.base import phrase
     from steps.text import say
@@ -186,7 +186,9 @@ def _apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Consol
         return 0
     if not console.asked.yes:
         console.lines(lines.plan(plan, (), language))
-        if input(say(language, phrase("cli.plain.start"))).strip().lower() not in ("y", "yes"):
+        word = tuning.word_of(plan)
+        prompt = phrase("cli.plain.word", word=word) if word else phrase("cli.plain.start")
+        if input(say(language, prompt)).strip().lower() not in ((word,) if word else ("y", "yes")):
             raise Cancelled("cancelled")
     handle = runs.start(plan, privilege.sudo())
     if asked.get("detach"):

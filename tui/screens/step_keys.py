@@ -24,6 +24,15 @@ _WHY = Key(("w",), "why", "w", ui("key.why"))
 _REST = Key(("a",), "accept_rest", "a", ui("key.accept-rest"))
 
 
+_MAP = Key(("m",), "map", "m", ui("key.map"))
+_CARD = Key(("e",), "card", "e", ui("key.card"))
+
+
+def own_keys(step: str) -> tuple[Key, ...]:
+    """Return the keys that only one step has."""
+    return {"hardware": (_MAP,), "firmware": (_CARD, _MAP._replace(footer=False))}.get(step, ())
+
+
 def keys_of(row: Row) -> tuple[Key, ...]:
     """Return the keys for a row, the most needed first."""
     kind = row.choice.kind if row.choice is not None else "facts"

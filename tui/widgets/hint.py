@@ -16,7 +16,24 @@ LABEL: dict[Language, int] = {"en": 9, "zh_CN": 6}
 LINKS = 4
 """How many links of a causal chain are drawn; the why page has all."""
 _SEVERITY_MARK = {"error": "bad", "warning": "catch", "info": "info", "ok": "good"}
-_ORDER = ("measured", "bios", "linux", "changes", "keeps", "leads-to", "file", "cost", "undo", "after", "trap", "instead", "from", "source")
+_ORDER = (
+    "measured",
+    "matters",
+    "change",
+    "bios",
+    "linux",
+    "changes",
+    "keeps",
+    "leads-to",
+    "file",
+    "cost",
+    "undo",
+    "after",
+    "trap",
+    "instead",
+    "from",
+    "source",
+)
 _LAST_TO_STAY = (
     "after",
     "from",
@@ -28,7 +45,9 @@ _LAST_TO_STAY = (
     "changes",
     "instead",
     "trap",
+    "matters",
     "measured",
+    "change",
     "linux",
     "bios",
     "leads-to",
