@@ -9,13 +9,15 @@ from steps.detect.probes import Probes
 
 _ASKED: dict[str, tuple[str, ...]] = {
     "uv": ("uv", "--version"),
-    "python3": ("python3", "--version"),
+    # The distribution's own: what stands first in a person's PATH may be a shim that takes half a second to answer.
+    "python3": ("/usr/bin/python3", "--version"),
     "conda": ("conda", "--version"),
     "docker": ("docker", "--version"),
     "nvidia_container_toolkit": ("nvidia-ctk", "--version"),
     "dcgm": ("dcgmi", "--version"),
 }
 _BY_PACKAGE = {
+    "python3": r"python3|python3-minimal",
     "docker": r"docker-ce|docker\.io|moby-engine",
     "nvidia_container_toolkit": r"nvidia-container-toolkit",
     "dcgm": r"datacenter-gpu-manager.*",

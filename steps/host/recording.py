@@ -16,7 +16,8 @@ from steps.host.files import parts_of
 from steps.host.redact import Redaction, without_serial
 
 _KEPT_PACKAGES = re.compile(
-    r"nvidia|cuda|cudnn|nccl|^libc6$|^glibc$|dkms|mokutil|docker|moby|datacenter-gpu|rocm|amdgpu|hip-|habana|^linux-(image|headers|modules)|^gcc|nouveau"
+    r"nvidia|cuda|cudnn|nccl|^libc6$|^glibc$|dkms|mokutil|docker|moby|datacenter-gpu|rocm|amdgpu|hip-|habana|^linux-(image|headers|modules)|^gcc|nouveau|"
+    r"^python3(-minimal)?$|^libvirt-daemon|^proxmox-ve$"
 )
 _CONFIGURATION = re.compile(r"^/sys/.*/[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/config$")
 _KEPT_FIELDS = ("Package: ", "Status: ", "Architecture: ", "Version: ")
