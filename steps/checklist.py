@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from steps.compat import firmware as rules
 from steps.compat.setting import guest
-from steps.detect.measures import short_name
+from steps.detect.measures import card_memory, short_name
 from steps.model.base import Record, Words, phrase
 from steps.model.choice import Mark
 from steps.model.machine import Machine, judged
@@ -53,7 +53,7 @@ def by_eye() -> Seen:
 
 def _bars(machine: Machine) -> tuple[Words, ...]:
     """Return the memory window of each judged card."""
-    return tuple(f"BAR1 {card.address} = {card.bar1_bytes >> 20} MB" for card in judged(machine) if card.bar1_bytes)[:4]
+    return tuple(f"BAR1 {card.address} = {card_memory(card.bar1_bytes)}" for card in judged(machine) if card.bar1_bytes)[:4]
 
 
 def _generation(machine: Machine) -> Seen:

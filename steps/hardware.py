@@ -29,7 +29,8 @@ def applies(machine: Machine) -> bool:
 def intro(machine: Machine, answers: Profile) -> Words:
     """Return the goal, and how many measures fall short of it."""
     count, goal = len(_graded(machine, answers)), say_goal(answers)
-    return Phrase(key=f"hardware.intro.{'short' if count else 'enough'}.{goal}", params={"count": count})
+    how = {0: "enough", 1: "short-one"}.get(count, "short")
+    return Phrase(key=f"hardware.intro.{how}.{goal}", params={"count": count})
 
 
 def choices(machine: Machine, answers: Profile) -> tuple[Choice, ...]:
@@ -142,7 +143,8 @@ def _gpu(machine: Machine, found: dict[str, Finding]) -> Option:
         return _row("gpu", phrase("hardware.detail.none"), found, ("no-accelerator",), (phrase("hardware.explain.gpu-none"), *others))
     facts = tuple(_card(machine, position) for position in _distinct(machine))
     codes = ("gpu-architecture-old", "gpu-memory-small")
-    row = _row("gpu", measures.cards(mine), found, codes, facts + topology.tree(machine), notes=notes)
+    missing = (phrase("hardware.explain.card-memory"),) if any(card.memory_bytes is None for card in mine) else ()
+    row = _row("gpu", measures.cards(mine), found, codes, (*facts, *missing, " ", *topology.tree(machine)), notes=notes)
     if row.mark == "good" and any(card.memory_bytes is None or card.architecture is None for card in mine):
         return msgspec.structs.replace(row, mark="unknown", tag=phrase("hardware.tag.unknown"))
     return row
@@ -175,7 +177,7 @@ def _pcie(machine: Machine, found: dict[str, Finding]) -> Option | None:
         return _row("pcie", "NVLink-C2C", {}, (), (phrase("hardware.explain.on-board"),))
     known = sorted({said for card in mine if (said := measures.link(card.pcie))})
     detail = known[0] if known else None
-    sentences: tuple[Words, ...] = (*known, phrase("hardware.explain.idle")) if known else (phrase("hardware.explain.pcie-unknown"),)
+    sentences: tuple[Words, ...] = (*known[1:], phrase("hardware.explain.idle")) if known else (phrase("hardware.explain.pcie-unknown"),)
     row = _row("pcie", detail, found, ("cpu-pcie-lanes-few",), (*sentences, *_lanes(machine)))
     narrow = bool(firmware.reduced(machine))
     if narrow and row.mark == "good":

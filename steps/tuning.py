@@ -41,7 +41,8 @@ def _option(machine: Machine, item: str, taken: tuple[str, ...]) -> Option:
     """Return one tick with what it would write, what it costs and how it is taken back."""
     notes = [Note(label="file", text=path) for path in _WRITES.get(item, ())]
     if item != "measure-link":
-        notes += [Note(label="undo", text=phrase("firmware.linux.undo")), Note(label="trap", text=phrase("firmware.linux.word", word=WORD))]
+        notes.append(Note(label="undo", text=phrase("firmware.linux.undo")))
+        notes.append(Note(label="after", text=phrase("firmware.linux.word", word=WORD)))
     if item == "iommu-pt":
         notes.append(Note(label="after", text=phrase("firmware.linux.reboot")))
         notes.append(Note(label="source", text=_IOMMU_SOURCE))

@@ -224,7 +224,7 @@ def test_a_card_fits_on_paper_and_names_where_and_what(name: str, language: Lang
     text = card(machine, Profile(), language)
     assert "report.card." not in text
     assert "firmware." not in text
-    assert all(width(line) <= 100 for line in text.splitlines() if "://" not in line)
+    assert all(width(line) <= 76 for line in text.splitlines() if "://" not in line)
 
 
 def test_the_card_of_the_article_names_the_bars_menu() -> None:

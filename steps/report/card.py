@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import textwrap
+import unicodedata
 from collections.abc import Callable, Iterator
 
 from steps import firmware
@@ -30,8 +30,8 @@ def _lines(machine: Machine, answers: Profile, language: Language) -> Iterator[s
     name = " ".join(part for part in (told.vendor, told.board or told.product) if part) or "?"
     title = word("title", board=f"{name} (BIOS {told.bios_version or '?'})")
     board, _ = firmware.paths(machine, "")
-    yield from (*textwrap.wrap(title, WIDTH if language == "en" else WIDTH // 2), "=" * WIDTH)
-    yield word("enter", key=board.setup_key) if board is not None else word("enter-unknown")
+    yield from (*_wrapped(title, WIDTH), "=" * WIDTH)
+    yield from _wrapped(word("enter", key=board.setup_key) if board is not None else word("enter-unknown"), WIDTH)
     options = firmware.choices(machine, answers)[0].options
     groups = {"change": [one for one in options if one.mark == "catch"], "look": [one for one in options if one.mark == "unknown"]}
     if not any(groups.values()):
@@ -49,19 +49,38 @@ def _item(machine: Machine, option: Option, language: Language, word: Callable[.
     """Yield one switch: a box to tick, why, where, and what is measured now."""
     yield f"[ ] {say(language, option.label)}: {say(language, option.tag)}"
     for finding in option.findings[:1]:
-        yield from _indented(say_finding(language, finding, "remedy"), language)
+        yield from _indented(say_finding(language, finding, "remedy"))
     board, menus = firmware.paths(machine, option.value)
     for menu in menus[:2]:
-        yield from _indented(word("path", path=firmware.where(board.vendor if board is not None else "", menu)), language)
-        yield from _indented(word("source", source=menu.source), language)
+        yield from _indented(word("path", path=firmware.where(board.vendor if board is not None else "", menu)))
+        yield from _indented(word("source", source=menu.source))
     if not menus:
-        yield from _indented(word("manual", entry=firmware.ENTRIES[option.value]), language)
+        yield from _indented(word("manual", entry=firmware.ENTRIES[option.value]))
     measured = [say(language, note.text) for note in option.notes if note.label == "measured"]
     if measured:
-        yield from _indented(word("now", measured="; ".join(measured)), language)
+        yield from _indented(word("now", measured="; ".join(measured)))
 
 
-def _indented(text: str, language: Language) -> list[str]:
-    """Return text wrapped below its box; Chinese letters are two cells wide and have no blanks to break at."""
-    width = WIDTH - 4 if language == "en" else (WIDTH - 4) // 2
-    return textwrap.wrap(text, width, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
+def _indented(text: str) -> list[str]:
+    """Return text wrapped below its box."""
+    return [f"    {line}" for line in _wrapped(text, WIDTH - 4)]
+
+
+def _wrapped(text: str, cells: int) -> list[str]:
+    """Return lines of at most so many cells: Latin words stay whole, a Chinese letter takes two cells and breaks anywhere."""
+    lines: list[str] = []
+    line, blank = "", 0
+    for char in text:
+        if _cells(line + char) > cells:
+            at = blank if blank and ord(char) < 0x2E80 and char != " " else len(line)
+            lines.append(line[:at].rstrip())
+            line, blank = line[at:].lstrip(), 0
+        line += char
+        if char == " " or ord(char) >= 0x2E80:
+            blank = len(line)
+    return [*lines, line.rstrip()] if line.strip() else lines
+
+
+def _cells(text: str) -> int:
+    """Return how many cells a line takes on paper with a monospaced font."""
+    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)

@@ -14,7 +14,7 @@ from steps.model.finding import Patch
 from steps.text import lookup, say
 from tui.cells import Line, Span, wrap
 from tui.screens.base import Key, event_name, ui
-from tui.screens.step_keys import keys_of, own_keys
+from tui.screens.step_keys import keys_of
 from tui.screens.wizard_page import WizardPage
 from tui.widgets import choice_list, hint
 from tui.widgets.choice_list import Row
@@ -140,7 +140,7 @@ class StepScreen(WizardPage):
         row = self.row()
         if self._field is not None:
             return (Key((), "", "Enter", ui("key.keep-text")), Key((), "", "Esc", ui("key.leave-text")))
-        return (*keys_of(row), *own_keys(self.step.KEY))
+        return keys_of(row, self.step.KEY)
 
     def on_key(self, event: events.Key) -> None:
         """Remember a digit, then do what the key says."""

@@ -28,13 +28,12 @@ _MAP = Key(("m",), "map", "m", ui("key.map"))
 _CARD = Key(("e",), "card", "e", ui("key.card"))
 
 
-def own_keys(step: str) -> tuple[Key, ...]:
-    """Return the keys that only one step has."""
-    return {"hardware": (_MAP,), "firmware": (_CARD, _MAP._replace(footer=False))}.get(step, ())
+_OWN = {"hardware": (_MAP,), "firmware": (_CARD, _MAP._replace(footer=False))}
+"""Keys that only one step has."""
 
 
-def keys_of(row: Row) -> tuple[Key, ...]:
-    """Return the keys for a row, the most needed first."""
+def keys_of(row: Row, step: str = "") -> tuple[Key, ...]:
+    """Return the keys for a row, the most needed first; `step` adds those that only one step has."""
     kind = row.choice.kind if row.choice is not None else "facts"
     option = row.option
     takeable = option is not None and option.takeable
@@ -54,4 +53,4 @@ def keys_of(row: Row) -> tuple[Key, ...]:
     if option is not None and hint.fix_of(option) is not None:
         keys.append(Key(("f",), "fix", "f", ui("key.fix")))
     why = _WHY._replace(footer=takeable or kind != "one")
-    return (*keys, _BACK, why, _REST, *_QUIET)
+    return (*keys, _BACK, *_OWN.get(step, ()), why, _REST, *_QUIET)

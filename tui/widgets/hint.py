@@ -123,7 +123,9 @@ def _blocks(language: Language, choice: Choice, option: Option, columns: int) ->
     because = [say(language, link) for link in main.because] if main is not None else []
     if because:
         end: Line = (Span(f"{MARKS[option.mark]} ", option.mark), Span(say(language, option.label)))
-        blocks.append(Block(tuple(chain(say(language, phrase("ui.note.because")), because, end, indent, columns)), 90, gap=True))
+        # What is only looked at says in its notes what was measured and what to do; where the pane is short, those go before the chain.
+        stays = 29 if choice.kind == "facts" else 90
+        blocks.append(Block(tuple(chain(say(language, phrase("ui.note.because")), because, end, indent, columns)), stays, gap=True))
     blocks += _notes(language, option, main.source if main is not None else None, columns)
     fixable = fix_of(option)
     if fixable is not None:
