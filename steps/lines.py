@@ -50,6 +50,8 @@ def facts(machine: Machine, language: Language) -> Iterator[str]:
     if not machine.accelerators:
         yield row("gpu", say(language, phrase("cli.no-gpu")))
     yield row("driver", driver.state, driver.kernel_version, driver.flavor, driver.source)
+    for key, parts in _around_the_driver(machine):
+        yield row(key, *parts)
     for toolkit in machine.toolkits:
         yield row("cuda", toolkit.version, toolkit.path)
     for environment in machine.environments:
@@ -58,6 +60,16 @@ def facts(machine: Machine, language: Language) -> Iterator[str]:
         )
     for gap in machine.gaps:
         yield f"{say(language, phrase('cli.mark.unknown')):<12}{say_finding(language, gap, 'sentence')}"
+
+
+def _around_the_driver(machine: Machine) -> Iterator[tuple[str, tuple[object, ...]]]:
+    """Yield the module of each kernel, who uses the accelerators, and the RDMA ports."""
+    for module in machine.driver.modules:
+        yield "module", (module.kernel, module.version or ("-" if module.present is False else None), module.flavor, module.dkms)
+    for user in machine.users or ():
+        yield "used-by", (f"{user.name or '?'} ({user.pid})", " ".join(user.devices), user.container)
+    for port in machine.infiniband:
+        yield "rdma", (f"{port.device}/{port.port}", port.interface, port.link_layer, port.state)
 
 
 def _accelerator(one: Accelerator) -> Iterator[object]:

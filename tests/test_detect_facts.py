@@ -380,3 +380,41 @@ def test_a_width_of_the_driver_against_the_bus_is_a_gap_and_the_bus_counts() -> 
 @pytest.mark.parametrize("name", scoring.names())
 def test_no_recorded_machine_contradicts_itself_unseen(name: str) -> None:
     assert [gap for gap in scoring.machine(name).gaps if gap.code == "sources-disagree"] == []
+
+
+# -- a card that goes away --------------------------------------------------------------------------------------------
+
+
+class Vanishing(CapturedHost):
+    """A machine whose card falls off the bus after a number of questions about it."""
+
+    def __init__(self, inner: CapturedHost, questions: int) -> None:
+        self.__dict__ = dict(inner.__dict__)
+        self._left = questions
+
+    def _gone(self, path: str) -> bool:
+        if "0000:01:00.0" not in path:
+            return False
+        self._left -= 1
+        return self._left < 0
+
+    def read(self, path: str) -> str | None:
+        return None if self._gone(path) else super().read(path)
+
+    def read_bytes(self, path: str) -> bytes | None:
+        return None if self._gone(path) else super().read_bytes(path)
+
+    def exists(self, path: str) -> bool | None:
+        return False if self._gone(path) else super().exists(path)
+
+    def readlink(self, path: str) -> str | None:
+        return None if self._gone(path) else super().readlink(path)
+
+
+@pytest.mark.parametrize("questions", range(24))
+def test_a_card_that_vanishes_while_it_is_read_leaves_less_and_nothing_wrong(questions: int) -> None:
+    whole = recorded(files={f"{CARD}/current_link_width": "16\n", f"{CARD}/max_link_width": "16\n", f"{CARD}/numa_node": "0\n"})
+    (full,) = detect(whole).accelerators
+    for card in detect(Vanishing(whole, questions)).accelerators:
+        for field in card.__struct_fields__:
+            assert getattr(card, field) in (getattr(full, field), None, (), False) or field in ("pcie", "kernel_driver")
