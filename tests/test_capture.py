@@ -267,6 +267,7 @@ def _secretive() -> CapturedHost:
             "/etc/passwd": "root:x:0:0::/root:/bin/sh\nfrodo:x:1000:1000::/home/frodo:/bin/sh\nubuntu:x:1001:1001::/home/ubuntu:/bin/sh\n",
             "/etc/os-release": 'ID=ubuntu\nVERSION_ID="24.04"\nPRETTY_NAME="Ubuntu 24.04.2 LTS"\n',
             "/proc/cmdline": "root=UUID=7f3a9c1e-1111-4222-8333-abcdefabcdef ip=10.1.2.3 http_token=hunter2 quiet",
+            "/sys/firmware/efi/fw_platform_size": "64\n",
             "/proc/version": "Linux version 6.8.0 (frodo@galadriel) (gcc 13)\n",
             "/sys/class/net/eth0/address": "3c:ec:ef:12:34:56\n",
             "/sys/class/net/eth0/operstate": "up\n",
@@ -300,6 +301,12 @@ def _secretive() -> CapturedHost:
                 "    Serial Number                         : 1321020012345\n    GPU UUID : GPU-7f3a9c1e-aaaa-4222-8333-abcdefabcdef\n",
                 "status": 0,
             },
+            "mokutil --list-enrolled": {
+                "stdout": "[key 1]\nSHA1 Fingerprint: 7c:39:b1:01:02:03:04:05:06:07:08:09:0a:0b:0c:0d:0e:0f:10:11\n"
+                "Certificate:\n    Data:\n        Serial Number:\n            b9:41:24:a0:18:2c:92:67\n"
+                "        Subject: CN=galadriel Secure Boot Module Signature key\n",
+                "status": 0,
+            },
             "dmidecode -t memory": {"stdout": "Memory Device\n\tSize: 64 GB\n\tSerial Number: 80CE01DD\n\tType: DDR5\n", "status": 0},
         },
     )
@@ -317,6 +324,8 @@ SECRETS = (
     "S4Z9XK77",
     "1321020012345",
     "80CE01DD",
+    "b9:41:24",
+    "7c:39:b1",
 )
 
 

@@ -377,9 +377,30 @@ def test_a_width_of_the_driver_against_the_bus_is_a_gap_and_the_bus_counts() -> 
     assert [gap.params["second"] for gap in machine.gaps if gap.code == "sources-disagree"] == ["x8"]
 
 
-@pytest.mark.parametrize("name", scoring.names())
+@pytest.mark.parametrize("name", sorted(path.stem for path in scoring.MACHINES.glob("*.json")))
 def test_no_recorded_machine_contradicts_itself_unseen(name: str) -> None:
     assert [gap for gap in scoring.machine(name).gaps if gap.code == "sources-disagree"] == []
+
+
+# -- libraries of CUDA inside environments ----------------------------------------------------------------------------
+
+
+def test_libraries_that_came_as_wheels_or_by_conda_are_in_their_environment() -> None:
+    site, conda = "/home/user/.venv/lib/python3.12/site-packages", "/opt/miniforge3"
+    files = {
+        "/home/user/.venv/pyvenv.cfg": "uv = 0.8.1\nversion_info = 3.12.3\n",
+        f"{site}/torch-2.7.1+cu128.dist-info/METADATA": "",
+        f"{site}/nvidia_cudnn_cu12-9.7.1.26.dist-info/METADATA": "",
+        f"{site}/nvidia_nccl_cu12-2.26.2.dist-info/METADATA": "",
+        f"{conda}/conda-meta/history": "",
+        f"{conda}/conda-meta/python-3.11.9-h955ad1f_0.json": "{}",
+        f"{conda}/conda-meta/cudnn-9.3.0.75-h62a6f1c_0.json": "{}",
+        f"{conda}/conda-meta/cuda-toolkit-12.6.3-ha804496_0.json": "{}",
+    }
+    own, base = detect(recorded(files=files)).environments
+    wheels = {"torch": "2.7.1+cu128", "nvidia-cudnn-cu12": "9.7.1.26", "nvidia-nccl-cu12": "2.26.2"}
+    assert (own.manager, own.python, own.frameworks) == ("uv", "3.12.3", wheels)
+    assert (base.manager, base.python, base.frameworks) == ("conda", "3.11.9", {"cudnn": "9.3.0.75", "cuda-toolkit": "12.6.3"})
 
 
 # -- a card that goes away --------------------------------------------------------------------------------------------
