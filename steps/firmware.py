@@ -10,7 +10,7 @@ from steps.model.action import AnyAction
 from steps.model.base import Words, phrase
 from steps.model.choice import Choice, Note, Option
 from steps.model.finding import Finding, Patch, StepKey
-from steps.model.machine import Machine
+from steps.model.machine import Machine, judged
 from steps.model.plan import Target
 from steps.model.profile import Profile
 
@@ -67,6 +67,8 @@ def _option(machine: Machine, item: str, found: dict[str, Finding], confirmed: t
     notes = [Note(label="measured", text=one) for one in seen.measured]
     if mark in ("catch", "unknown") and not guest(machine):
         notes += _menu_notes(machine, item)
+    elif item in _LOADED and not guest(machine):
+        notes += _linux_notes(machine, item)
     return Option(
         value=item,
         label=phrase(f"firmware.row.{item}"),
@@ -113,8 +115,21 @@ def _linux_notes(machine: Machine, item: str) -> list[Note]:
     """Return what a person types in Linux instead, or to look at it."""
     if item == "acs":
         return [Note(label="linux", text=f"setpci -s {one} ECAP_ACS+0x6.w=0000", command=True) for one in _redirecting(machine)[:1]]
+    if item in _LOADED:
+        return _look_notes(machine, _LOADED[item])
     command = _LINUX.get(item)
     return [Note(label="linux", text=command, command=True)] if command else []
+
+
+def _look_notes(machine: Machine, file: str) -> list[Note]:
+    """Return how a link is looked at while its card works; empty without a card."""
+    cards = [card.address for card in judged(machine) if card.address]
+    if not cards:
+        return []
+    return [
+        Note(label="linux", text=f"cat /sys/bus/pci/devices/{cards[0]}/{file}", command=True),
+        Note(label="after", text=phrase("firmware.note.under-load")),
+    ]
 
 
 def _redirecting(machine: Machine) -> tuple[str, ...]:
@@ -126,9 +141,9 @@ _LINUX: dict[str, str] = {
     "c-states": "cpupower idle-set -D 100",
     "governor": "cpupower frequency-set -g performance",
     "iommu": "iommu=pt on the kernel command line",
-    "pcie-generation": "nvidia-smi --query-gpu=pcie.link.gen.gpucurrent --format=csv",
-    "pcie-width": "nvidia-smi --query-gpu=pcie.link.width.current --format=csv",
 }
+_LOADED = {"pcie-generation": "current_link_speed", "pcie-width": "current_link_width"}
+"""What counts only while the card works, and the file that says it then."""
 ENTRIES: dict[str, str] = {
     "resizable-bar": "Re-Size BAR Support",
     "above-4g": "Above 4G Decoding",

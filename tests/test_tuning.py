@@ -234,3 +234,12 @@ def test_the_card_of_the_article_names_the_bars_menu() -> None:
     assert "[ ] Resizable BAR: off" in text
     assert "ASUS: Advanced > PCI Subsystem Settings > Re-Size BAR Support" in text
     assert "Measured now: BAR1 0000:09:00.0 = 256 MB" in text
+
+
+def test_how_a_link_is_looked_at_under_load_is_said_even_where_nothing_is_wrong() -> None:
+    options = firmware.choices(GOOD, Profile())[0].options
+    commands = [note.text for note in row(options, "pcie-generation").notes if note.command]
+    assert commands == ["cat /sys/bus/pci/devices/0000:01:00.0/current_link_speed"]
+    assert [note.text for note in row(options, "pcie-width").notes if note.command] == [
+        "cat /sys/bus/pci/devices/0000:01:00.0/current_link_width"
+    ]

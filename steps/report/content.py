@@ -204,7 +204,7 @@ class _Writer:
                 yield self._say(title), self.word("waiting"), "", ""
                 continue
             seconds = "" if state.started is None or state.ended is None else f"{state.ended - state.started:.0f}"
-            yield self._say(title), state.status, seconds, self._say(state.error or "")
+            yield self._say(title), self._say(phrase(f"run.word.{state.status}")), seconds, self._say(state.error or "")
 
     def _rung(self, rung: Rung) -> tuple[str, ...]:
         """Return one rung of the proof."""
