@@ -84,7 +84,7 @@ def run_of(log: str) -> ToldRun:
 
 @pytest.fixture
 def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("BRINGUP_STATE", str(tmp_path / "state"))
     return tmp_path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import msgspec
@@ -10,6 +11,7 @@ import pytest
 from steps import firmware, hardware, planning, tuning, verify
 from steps.catalog import guide
 from steps.detect.machine import detect
+from steps.engine import client
 from steps.host.opening import open_host
 from steps.model.action import AnyAction, Command, Manual, Reboot, Run, Service, Write
 from steps.model.finding import Severity
@@ -19,6 +21,7 @@ from steps.model.profile import FirmwareAnswers, HardwareAnswers, Profile
 from steps.profiles import dump, parse
 from steps.report.card import card
 from steps.text import Language, lookup, say
+from tests.engine_kit import ended, plan_of
 from tests.test_steps_guide import AMPERE, GOOD, WORKING, row, varied
 from tests.test_verify import FakeHost
 from tui.cells import width
@@ -243,3 +246,26 @@ def test_how_a_link_is_looked_at_under_load_is_said_even_where_nothing_is_wrong(
     assert [note.text for note in row(options, "pcie-width").notes if note.command] == [
         "cat /sys/bus/pci/devices/0000:01:00.0/current_link_width"
     ]
+
+
+def test_undo_really_makes_the_boot_menu_again_without_the_parameter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan's own three actions, with a file of the test's and a stand-in that writes down what the boot menu would be made of."""
+    monkeypatch.setenv("BRINGUP_STATE", str(tmp_path / "state"))
+    file, menu = tmp_path / "grub.d" / "90-bringup-iommu.cfg", tmp_path / "menu"
+    program = "import sys, pathlib; f, m = map(pathlib.Path, sys.argv[1:]); m.open('a').write(f'{f.exists()} ')"
+    tool = (sys.executable, "-I", "-c", program, str(file), str(menu))
+
+    def ours(action: AnyAction) -> AnyAction:
+        if isinstance(action, Write):
+            return msgspec.structs.replace(action, path=str(file), done_when=(), by="user")
+        assert isinstance(action, Run)
+        undo = (Command(argv=tool),) if action.undo else ()
+        return msgspec.structs.replace(action, argv=tool, undo=undo, done_when=(), by="user")
+
+    handle = client.start(plan_of(*(ours(action) for action in made(TWO, "iommu-pt")[:3])), sudo=None)
+    assert ended(handle).status == "done"
+    assert menu.read_text() == "False True "
+    handle.undo()
+    assert ended(handle).status == "undone"
+    assert menu.read_text() == "False True False "
+    assert not file.exists()
