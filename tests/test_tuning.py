@@ -18,6 +18,7 @@ from steps.model.finding import Severity
 from steps.model.machine import Cpu, Environment, Firmware, IdleState, Machine, Os
 from steps.model.plan import Plan, Target
 from steps.model.profile import FirmwareAnswers, HardwareAnswers, Profile
+from steps.plain import PlainWizard
 from steps.profiles import dump, parse
 from steps.report.card import card
 from steps.text import Language, lookup, say
@@ -269,3 +270,21 @@ def test_undo_really_makes_the_boot_menu_again_without_the_parameter(tmp_path: P
     assert ended(handle).status == "undone"
     assert menu.read_text() == "False True False "
     assert not file.exists()
+
+
+def test_as_lines_too_the_word_is_asked_for_and_y_is_not_enough() -> None:
+    def confirmed(typed: str, machine: Machine, answers: Profile) -> tuple[bool, str]:
+        prompts: list[str] = []
+
+        def ask(prompt: str) -> str:
+            prompts.append(prompt)
+            return typed
+
+        dialogue = PlainWizard(machine, answers, "en", ask, prompts.append)
+        return dialogue.confirm(plan(machine, answers), ()), prompts[-1]
+
+    assert confirmed("y", TWO, ticked("iommu-pt"))[0] is False
+    agreed, prompt = confirmed("write", TWO, ticked("iommu-pt"))
+    assert agreed is True
+    assert "Type write to start" in prompt
+    assert confirmed("y", BENCH, ticked("measure-link"))[0] is True
