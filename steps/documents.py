@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from steps.managers import shown
 from steps.model.action import AnyAction, Manual, Packages, Reboot, RemovePath, Run, Service, Write
 from steps.model.base import Phrase, phrase
 from steps.model.finding import Finding, Patch
@@ -95,6 +94,9 @@ def advice(found: Recommendation, language: Language) -> Document:
 
 def action(one: AnyAction, language: Language) -> Document:
     """Return one action of a plan."""
+    # The package managers come along with it; only a plan needs them.
+    from steps.managers import shown
+
     return {
         "id": one.id,
         "title": say(language, one.title),

@@ -11,10 +11,10 @@ from steps.compat import firmware
 from steps.compat import hardware as rules
 from steps.detect import measures, topology
 from steps.model.action import AnyAction
-from steps.model.base import Words, phrase
+from steps.model.base import Phrase, Words, phrase
 from steps.model.choice import Choice, Mark, Note, Option
-from steps.model.finding import Finding, StepKey
-from steps.model.machine import Machine, judged
+from steps.model.finding import Finding, Severity, StepKey
+from steps.model.machine import Accelerator, Machine, judged
 from steps.model.plan import Target
 from steps.model.profile import Profile
 
@@ -27,14 +27,15 @@ def applies(machine: Machine) -> bool:
 
 
 def intro(machine: Machine, answers: Profile) -> Words:
-    """Return how many measures fall short."""
-    count = len(rules.judge_hardware(machine))
-    return phrase("hardware.intro.short", count=count) if count else phrase("hardware.intro.enough")
+    """Return the goal, and how many measures fall short of it."""
+    count, goal = len(_graded(machine, answers)), say_goal(answers)
+    how = {0: "enough", 1: "short-one"}.get(count, "short")
+    return Phrase(key=f"hardware.intro.{how}.{goal}", params={"count": count})
 
 
 def choices(machine: Machine, answers: Profile) -> tuple[Choice, ...]:
     """Return one group of facts."""
-    found = {one.code: one for one in rules.judge_hardware(machine)}
+    found = {one.code: one for one in _graded(machine, answers)}
     rows = (
         _gpu(machine, found),
         _row("cpu", _cores(machine), found, ("cpu-cores-low",), (machine.cpu.model or "",)),
@@ -52,12 +53,29 @@ def choices(machine: Machine, answers: Profile) -> tuple[Choice, ...]:
 
 def check(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
     """Return what falls short of the guide, and what could not be known."""
-    return (*rules.judge_hardware(machine), *(gap for gap in machine.gaps if gap.step == KEY))
+    return (*_graded(machine, answers), *(gap for gap in machine.gaps if gap.step == KEY))
 
 
 def actions(machine: Machine, answers: Profile, target: Target) -> tuple[AnyAction, ...]:
     """Hardware is bought, not installed."""
     return ()
+
+
+def say_goal(answers: Profile) -> str:
+    """Return what the machine is wanted for; training where nothing was said."""
+    return answers.hardware.goal or "train"
+
+
+def _graded(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
+    """Return what falls short, as grave as it is for the goal; what does not matter for it is left out."""
+    goal = guide.goal(say_goal(answers))
+    graded: list[Finding] = []
+    for one in rules.judge_hardware(machine):
+        if one.code in goal.none:
+            continue
+        severity: Severity = "warning" if one.code in goal.much else "info" if one.code in goal.some else one.severity
+        graded.append(msgspec.structs.replace(one, severity=severity))
+    return tuple(graded)
 
 
 def _row(
@@ -77,6 +95,14 @@ def _row(
         worst = next((one for one in mine if one.severity != "info"), mine[0])
         mark = "info" if worst.severity == "info" else "catch"
         tag = phrase(f"hardware.finding.{worst.code}.tag", **worst.params)
+    told = tuple(
+        note
+        for one in mine[:1]
+        for note in (
+            Note(label="matters", text=phrase(f"hardware.matters.{'some' if one.severity == 'info' else 'much'}")),
+            Note(label="change", text=phrase(f"hardware.finding.{one.code}.remedy", **one.params)),
+        )
+    )
     sources = tuple(Note(label="source", text=one.source) for one in mine[:1] if one.source)
     said = tuple(sentence for sentence in sentences if sentence)
     return Option(
@@ -87,7 +113,7 @@ def _row(
         detail=detail or "",
         sentences=said,
         findings=mine,
-        notes=notes + sources,
+        notes=notes + told + sources,
     )
 
 
@@ -117,7 +143,8 @@ def _gpu(machine: Machine, found: dict[str, Finding]) -> Option:
         return _row("gpu", phrase("hardware.detail.none"), found, ("no-accelerator",), (phrase("hardware.explain.gpu-none"), *others))
     facts = tuple(_card(machine, position) for position in _distinct(machine))
     codes = ("gpu-architecture-old", "gpu-memory-small")
-    row = _row("gpu", measures.cards(mine), found, codes, facts + topology.tree(machine), notes=notes)
+    missing = (phrase("hardware.explain.card-memory"),) if any(card.memory_bytes is None for card in mine) else ()
+    row = _row("gpu", measures.cards(mine), found, codes, (*facts, *missing, " ", *topology.tree(machine)), notes=notes)
     if row.mark == "good" and any(card.memory_bytes is None or card.architecture is None for card in mine):
         return msgspec.structs.replace(row, mark="unknown", tag=phrase("hardware.tag.unknown"))
     return row
@@ -150,12 +177,30 @@ def _pcie(machine: Machine, found: dict[str, Finding]) -> Option | None:
         return _row("pcie", "NVLink-C2C", {}, (), (phrase("hardware.explain.on-board"),))
     known = sorted({said for card in mine if (said := measures.link(card.pcie))})
     detail = known[0] if known else None
-    sentences: tuple[Words, ...] = (*known, phrase("hardware.explain.idle")) if known else (phrase("hardware.explain.pcie-unknown"),)
-    row = _row("pcie", detail, found, ("cpu-pcie-lanes-few",), sentences)
+    sentences: tuple[Words, ...] = (*known[1:], phrase("hardware.explain.idle")) if known else (phrase("hardware.explain.pcie-unknown"),)
+    row = _row("pcie", detail, found, ("cpu-pcie-lanes-few",), (*sentences, *_lanes(machine)))
     narrow = bool(firmware.reduced(machine))
     if narrow and row.mark == "good":
         return msgspec.structs.replace(row, mark="info", tag=phrase("hardware.tag.see-bios"))
     return row
+
+
+def _lanes(machine: Machine) -> tuple[Words, ...]:
+    """Return the lane budget of the slots as they are filled; empty where the processor's lanes are not known."""
+    usable = machine.cpu.pcie_lanes
+    if usable is None:
+        return ()
+    cards, disks = topology.lanes(machine)
+    said: list[Words] = [phrase("hardware.lanes.budget", usable=usable, cards=cards, disks=disks)]
+    if cards + disks > usable:
+        said.append(phrase("hardware.lanes.short", count=cards + disks - usable))
+    slots = [f"{_place(card)} ×{card.pcie.width}/{card.pcie.max_width or '?'}" for card in judged(machine) if card.pcie and card.pcie.width]
+    return (*said, phrase("hardware.lanes.slots", slots=", ".join(slots[:8]))) if slots else tuple(said)
+
+
+def _place(card: Accelerator) -> str:
+    """Return a card's address in its short form."""
+    return (card.address or "-").removeprefix("0000:").removesuffix(".0")
 
 
 def _disks(machine: Machine, found: dict[str, Finding], row: str, code: str) -> Option:

@@ -58,6 +58,8 @@ def facts(machine: Machine, language: Language) -> Iterator[str]:
     if not machine.accelerators:
         yield row("gpu", say(language, phrase("cli.no-gpu")))
     yield row("driver", word("driver-state", driver.state), driver.kernel_version, driver.flavor, driver.source)
+    for key, parts in _around_the_driver(machine):
+        yield row(key, *parts)
     for toolkit in machine.toolkits:
         yield row("rocm" if (toolkit.path or "").startswith("/opt/rocm") else "cuda", toolkit.version, toolkit.path)
     for environment in machine.environments:
@@ -71,6 +73,16 @@ def _padded(text: str, cells: int) -> str:
     """Return `text` with blanks to so many cells; Han characters take two."""
     taken = sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
     return text + " " * max(1, cells - taken)
+
+
+def _around_the_driver(machine: Machine) -> Iterator[tuple[str, tuple[str | None, ...]]]:
+    """Yield the module of each kernel, who uses the accelerators, and the RDMA ports."""
+    for module in machine.driver.modules:
+        yield "module", (module.kernel, module.version or ("-" if module.present is False else None), module.flavor, module.dkms)
+    for user in machine.users or ():
+        yield "used-by", (f"{user.name or '?'} ({user.pid})", " ".join(user.devices), user.container)
+    for port in machine.infiniband:
+        yield "rdma", (f"{port.device}/{port.port}", port.interface, port.link_layer, port.state)
 
 
 def size(count: int | None, *, binary: bool = False) -> str | None:

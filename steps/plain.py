@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from steps import tuning
 from steps.model.base import Words, phrase
 from steps.model.choice import Choice, Option
 from steps.model.finding import Finding
@@ -52,6 +53,9 @@ class PlainWizard:
                 self._write(
                     f"  {self._say(phrase(f'cli.severity.{finding.severity}'))}: {say_finding(self._language, finding, 'sentence')}"
                 )
+        word = tuning.word_of(plan)
+        if word:
+            return self._line(self._say(phrase("cli.plain.word", word=word))) == word
         return self._line(self._say(phrase("cli.plain.start"))).lower() in ("y", "yes")
 
     def _step(self, step: Step, number: int, total: int) -> int:

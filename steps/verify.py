@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from steps import proof
+from steps import checklist, proof, tuning
 from steps.compat import nccl
 from steps.errors import PreflightError
 from steps.managers import python
@@ -61,7 +61,7 @@ def prove(host: Host, machine: Machine, answers: Profile, target: Target) -> tup
         reason = phrase("verify.because.rehearsal")
         return tuple(skipped(name, reason) for name in (*_SYSTEM, *proof.TORCH_RUNGS))
     system = (rung(host, trial) for rung in _SYSTEM.values())
-    return (*(_excused(rung, trial) for rung in system), *_environment(host, trial))
+    return (*(_excused(rung, trial) for rung in system), *_switches(trial), *_environment(host, trial))
 
 
 def _excused(rung: Rung, trial: Trial) -> Rung:
@@ -172,6 +172,23 @@ def nccl_conf(host: Host, trial: Trial) -> Rung:
     if found is None:
         return failed("nccl-conf", because("file-missing", path=nccl.CONF))
     return passed("nccl-conf", nccl.CONF) if found == text else failed("nccl-conf", because("file-differs", path=nccl.CONF))
+
+
+def _switches(trial: Trial) -> tuple[Rung, ...]:
+    """Return whether what was ticked in the BIOS step is true now, and what was said to be set in the BIOS; empty when nothing was."""
+    ticked, said = trial.answers.firmware.linux or (), trial.answers.firmware.acknowledged or ()
+    if not ticked and not said:
+        return ()
+    if not trial.running:
+        return (skipped("switches", because("mounted")),)
+    missing = tuning.missing(trial.machine, trial.answers)
+    if missing:
+        return (failed("switches", because("switches-missing", items=", ".join(missing))),)
+    wrong = checklist.still_wrong(trial.machine, said)
+    if wrong:
+        # A person's word about the BIOS is not the plan's work: it is said, and fails nothing.
+        return (skipped("switches", because("switches-still", items=", ".join(wrong))),)
+    return (passed("switches", because("switches-true", items=", ".join((*ticked, *said)))),)
 
 
 _SYSTEM: dict[str, Try] = {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from steps.catalog import devices
+from steps.catalog.load import rows
 from steps.detect import cpu, links, nvml, packages, pci, smi
 from steps.detect.probes import Probes
 from steps.host.base import Result
@@ -204,6 +206,11 @@ def test_a_newer_lscpu_adds_the_caches_up() -> None:
 def test_lanes_are_those_of_the_maker_or_not_known(model: str, lanes: int | None) -> None:
     row = devices.cpu(model)
     assert (row.pcie_lanes if row else None) == lanes
+
+
+def test_every_pattern_of_a_processor_begins_with_its_family_s_word() -> None:
+    patterns = [row.model for row in rows("cpus.toml", "cpu", devices.CpuRow)]
+    assert [one for one in patterns if not re.match(r"(?:Ryzen|EPYC|Xeon|Core)(?: |\\)", one)] == []
 
 
 def test_only_installed_packages_count() -> None:

@@ -98,7 +98,7 @@ def run(asked: Mapping[str, Any], environ: Mapping[str, str], language: Language
         print(f"bringup {version('bringup')}")
         return 0
     verb = asked.get("verb") or "wizard"
-    if verb in ("doctor", "report") or asked.get("update"):
+    if verb == "doctor" or asked.get("update"):
         raise InputError("not-yet", verb="knowledge update" if asked.get("update") else verb)
     if verb == "wizard":
         if asked.get("json"):
@@ -110,6 +110,8 @@ def run(asked: Mapping[str, Any], environ: Mapping[str, str], language: Language
     from steps.headless import choices, runs
 
     match verb:
+        case "report":
+            return _report(asked, console)
         case "check":
             return choices.check(console)
         case "recommend":
@@ -137,6 +139,13 @@ def _look(verb: str, asked: Mapping[str, Any], console: Console) -> int:
             return facts.capture(console, asked["file"])
         case _:
             return facts.knowledge(console)
+
+
+def _report(asked: Mapping[str, Any], console: Console) -> int:
+    """Write the report."""
+    from steps.headless.report import report
+
+    return report(console, os.path.abspath(asked["html"]) if asked.get("html") else None)
 
 
 def _asked(asked: Mapping[str, Any], language: Language) -> Asked:

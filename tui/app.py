@@ -175,6 +175,12 @@ class BringupApp(LookingApp):
         self.tell(self.say(ui("saved", file=written)))
         return True
 
+    def save_card(self) -> None:
+        """Write the BIOS card into a file of the person's, in the language of the screen."""
+        machine = self.wizard.machine
+        if machine is not None:
+            self.save_text("bios-card.txt", self.wizard.backend.card(machine, self.wizard.answers, self.language))
+
     # --- starting and leaving ---------------------------------------------------------------------------
 
     def start(self, plan: Plan) -> None:

@@ -66,6 +66,14 @@ class Backend(Protocol):
         """Return every finding of every step."""
         ...
 
+    def card(self, machine: Machine, answers: Profile, language: Language) -> str:
+        """Return what is to be changed in the BIOS and where, as text to print."""
+        ...
+
+    def word(self, plan: Plan) -> str:
+        """Return the word that must be typed before a plan starts, "" when none is needed."""
+        ...
+
     def privilege(self) -> Privilege:
         """Return how root can be had."""
         ...
@@ -158,6 +166,18 @@ class House:
         from steps import planning
 
         return planning.findings(machine, answers)
+
+    def card(self, machine: Machine, answers: Profile, language: Language) -> str:
+        """Return the BIOS card."""
+        from steps.report.card import card
+
+        return card(machine, answers, language)
+
+    def word(self, plan: Plan) -> str:
+        """Return the word that must be typed before a plan starts."""
+        from steps import tuning
+
+        return tuning.word_of(plan)
 
     def privilege(self) -> Privilege:
         """Return how root can be had here."""

@@ -108,7 +108,7 @@ def parser(language: Language = "en", *, helpful: bool = True) -> argparse.Argum
     added["capture"].add_argument("file", type=_name, metavar="FILE")
     added["knowledge"].add_argument("update", nargs="?", choices=("update",))
     added["doctor"].add_argument("--log", action="append", default=[], metavar="FILE")
-    added["report"].add_argument("--html", metavar="FILE")
+    added["report"].add_argument("--html", metavar="FILE", help=about("option.html"))
     return top
 
 

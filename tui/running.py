@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from steps import documents, lines
+from steps import documents, lines, tuning
 from steps.engine import client
 from steps.engine.client import RunHandle
 from steps.errors import Cancelled, InputError
@@ -35,7 +35,9 @@ def apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console
         return 0
     if not console.asked.yes:
         console.lines(lines.plan(plan, found, language))
-        if not dialogue.agreed(say(language, phrase("cli.plain.start")), "y", "yes"):
+        word = tuning.word_of(plan)
+        prompt = phrase("cli.plain.word", word=word) if word else phrase("cli.plain.start")
+        if not dialogue.agreed(say(language, prompt), *((word,) if word else ("y", "yes"))):
             raise Cancelled("cancelled")
     handle = runs.start(plan, privilege.sudo())
     if not asked.get("detach"):

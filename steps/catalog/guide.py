@@ -30,6 +30,18 @@ class Limit(Record):
     source: str
 
 
+class Goal(Record):
+    """What a machine is wanted for, and how much each thing that is short matters for it."""
+
+    id: str
+    much: tuple[str, ...] = ()
+    """Codes that matter more than usual: a warning."""
+    some: tuple[str, ...] = ()
+    """Codes that matter less than usual: a remark."""
+    none: tuple[str, ...] = ()
+    """Codes that do not matter: nothing is said."""
+
+
 class Old(Record):
     """Architectures of one vendor that are older than the guide's minimum."""
 
@@ -51,6 +63,14 @@ class NoPeers(Record):
 
     brand: str
     architectures: tuple[str, ...]
+    source: str
+
+
+class NativeLink(Record):
+    """The PCIe generation that the silicon of some architectures has."""
+
+    architectures: tuple[str, ...]
+    generation: int
     source: str
 
 
@@ -82,6 +102,8 @@ class Menu(Record):
 
     vendor: str
     items: tuple[str, ...]
+    seen: str = ""
+    """The boards that the path was seen on; "" where the source speaks of the vendor's boards in general."""
     path: str
     entry: str
     source: str
@@ -138,6 +160,11 @@ def without_peers(name: str | None, architecture: str | None) -> NoPeers | None:
     return next((row for row in found if name is not None and row.brand in name and architecture in row.architectures), None)
 
 
+def native_link(architecture: str | None) -> NativeLink | None:
+    """Return what the silicon of an architecture can; `None` when no source says so."""
+    return next((row for row in rows("guide.toml", "native_link", NativeLink) if architecture in row.architectures), None)
+
+
 def on_board(name: str | None) -> bool:
     """Return whether a chip sits beside its processor, without a slot."""
     found: tuple[OnBoard, ...] = rows("guide.toml", "on_board", OnBoard)
@@ -155,9 +182,19 @@ def board(*names: str | None) -> Board | None:
     return next((row for row in rows("boards.toml", "board", Board) if any(name.startswith(row.matches) for name in said)), None)
 
 
-def menu(vendor: str, item: str) -> Menu | None:
-    """Return where a vendor keeps a switch; `None` when no source says so."""
-    return next((row for row in rows("boards.toml", "menu", Menu) if row.vendor == vendor and item in row.items), None)
+def menus(vendor: str, item: str) -> tuple[Menu, ...]:
+    """Return where a vendor keeps a switch, one row for a family of boards; empty when no source says so."""
+    return tuple(row for row in rows("boards.toml", "menu", Menu) if row.vendor == vendor and item in row.items)
+
+
+def goals() -> tuple[Goal, ...]:
+    """Return what a machine can be wanted for, in the order of the options."""
+    return rows("guide.toml", "goal", Goal)
+
+
+def goal(id: str) -> Goal:
+    """Return one goal."""
+    return next(row for row in goals() if row.id == id)
 
 
 def tools() -> tuple[Tool, ...]:

@@ -5,28 +5,15 @@ A link's generation is never judged from an idle machine: an idle card shows Gen
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from steps.catalog import guide
+from steps.compat import paths
+from steps.compat.setting import Rule, guest, setting
 from steps.detect.measures import short_name
-from steps.model.base import Param, Words, phrase
+from steps.model.base import phrase
 from steps.model.finding import Finding, Severity
 from steps.model.machine import Accelerator, IdleState, Machine, judged
 
-Rule = Callable[[Machine], "Finding | None"]
 SLOW_GOVERNORS = ("powersave", "conservative", "ondemand", "schedutil")
-
-
-def setting(
-    code: str, subject: str, because: tuple[Words, ...], severity: Severity = "warning", source: str | None = None, **params: Param
-) -> Finding:
-    """Return a finding of the firmware step."""
-    return Finding(code=code, severity=severity, step="firmware", subject=subject, params=params, because=because, source=source)
-
-
-def guest(machine: Machine) -> bool:
-    """Whether the firmware is a hypervisor's: nothing can be set there."""
-    return machine.os.virtualization not in (None, "none") or machine.os.wsl is True
 
 
 def resizable(machine: Machine) -> tuple[Accelerator, ...]:
@@ -121,9 +108,14 @@ def secure_boot_unsigned_module(machine: Machine) -> Finding | None:
 RULES: tuple[Rule, ...] = (
     resizable_bar_off,
     above_4g_off,
+    paths.pcie_gen4_off,
+    paths.pcie_link_below_max,
     pcie_width_reduced,
     c_states_deep,
     iommu_breaks_p2p,
+    paths.acs_on,
+    paths.numa_misplaced,
+    paths.sriov_off,
     secure_boot_unsigned_module,
     governor_not_performance,
 )

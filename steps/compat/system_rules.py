@@ -131,16 +131,13 @@ def kernel_too_new_for_driver(case: Case) -> Found:
 
 
 def kernel_headers_missing(case: Case) -> Found:
-    """Without the kernel's headers DKMS builds nothing; detection says so when it saw it."""
-    if case.driver.origin != "planned":
+    """Without the kernel's headers DKMS builds nothing; said where the kernel's folder was seen to have none."""
+    if case.driver.origin != "planned" or signed(case):
         return ()
-    missing = [gap for gap in case.machine.gaps if gap.code == "kernel-headers-missing"]
     kernel = case.machine.os.kernel or "?"
-    return (
-        (driver_finding(case, "kernel-headers-missing", "warning", missing[0].because, missing[0].source, subject=kernel, kernel=kernel),)
-        if missing
-        else ()
-    )
+    missing = any(one.kernel == kernel and one.headers is False for one in case.machine.driver.modules)
+    because: tuple[Words, ...] = (f"/lib/modules/{kernel}/build",)
+    return (driver_finding(case, "kernel-headers-missing", "warning", because, None, subject=kernel, kernel=kernel),) if missing else ()
 
 
 def mixed_driver_install(case: Case) -> Found:

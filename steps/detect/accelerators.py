@@ -6,23 +6,23 @@ import re
 from collections import Counter
 
 from steps.catalog import devices as catalog
-from steps.detect import pci
+from steps.detect import bridges, pci
 from steps.detect.pci import Device
 from steps.detect.probes import Probes
 from steps.detect.smi import Smi, SmiGpu
-from steps.model.machine import Accelerator, PcieLink, Vendor
+from steps.model.machine import Accelerator, Os, PcieLink, Vendor
 
 _VENDORS: dict[str, Vendor] = {"10de": "nvidia", "1002": "amd", "8086": "intel", "1da3": "habana"}
 _DISPLAY = ("0300", "0302", "0380")
 _COMPUTE = "1200"
 
 
-def accelerators(host: Probes, bus: tuple[Device, ...], smi: Smi, *, wsl: bool) -> tuple[Accelerator, ...]:
+def accelerators(host: Probes, bus: tuple[Device, ...], smi: Smi, *, os: Os) -> tuple[Accelerator, ...]:
     """Return every GPU and accelerator; management controllers that only paint a console are not among them."""
     cards = [device for device in bus if _is_accelerator(device)]
     told = _told_by(cards, smi)
-    found = [_accelerator(host, pci.detailed(host, device), bus, told.get(device.address) or SmiGpu()) for device in cards]
-    if found or not wsl:
+    found = [_accelerator(host, pci.detailed(host, device), bus, told.get(device.address) or SmiGpu(), os) for device in cards]
+    if found or not os.wsl:
         return tuple(found)
     return tuple(_in_wsl(gpu) for gpu in smi.gpus)
 
@@ -35,7 +35,7 @@ def _is_accelerator(device: Device) -> bool:
     return device.vendor in _VENDORS and device.kind[:4] in _DISPLAY
 
 
-def _accelerator(host: Probes, device: Device, bus: tuple[Device, ...], told: SmiGpu) -> Accelerator:
+def _accelerator(host: Probes, device: Device, bus: tuple[Device, ...], told: SmiGpu, os: Os) -> Accelerator:
     vendor = _VENDORS.get(device.vendor, "other")
     row, other = catalog.gpu(device.pci_id), catalog.accelerator(device.pci_id)
     return Accelerator(
@@ -47,7 +47,7 @@ def _accelerator(host: Probes, device: Device, bus: tuple[Device, ...], told: Sm
         architecture=row.architecture if row else other.architecture if other else None,
         compute_capability=told.compute_capability or (row.compute_capability if row else None),
         gfx=other.gfx if other else None,
-        memory_bytes=told.memory_bytes or _amd_memory(host, device),
+        memory_bytes=told.memory_bytes or _amd_memory(host, device) or _nominal_memory(row, os),
         kernel_driver=device.driver,
         pcie=_link(device, told),
         bar1_bytes=_bar1(vendor, device) or told.bar1_bytes,
@@ -56,6 +56,9 @@ def _accelerator(host: Probes, device: Device, bus: tuple[Device, ...], told: Sm
         sriov=device.sriov,
         ecc=told.ecc,
         mig=told.mig,
+        bridges=bridges.above(device, bus),
+        utilization=told.utilization,
+        performance_state=told.performance_state,
     )
 
 
@@ -91,6 +94,23 @@ def _name(host: Probes, device: Device, told: SmiGpu) -> str | None:
 
 def _amd_memory(host: Probes, device: Device) -> int | None:
     return host.number(f"{pci.DEVICES}/{device.address}/mem_info_vram_total") if device.vendor == "1002" else None
+
+
+_BOARD_NUMBER = re.compile(r"\bPG\d{3}\b")
+"""A name that says which board it is, not which product."""
+
+
+def _nominal_memory(row: catalog.GpuRow | None, os: Os) -> int | None:
+    """Return the memory that a card's name in the tables says, where all names of its id say the same.
+
+    On bare metal only: a slice of a card that a hypervisor lends has the card's id and less memory.
+    """
+    if row is None or os.virtualization != "none":
+        return None
+    names = [name for name in row.name.split(" / ") if not _BOARD_NUMBER.search(name)]
+    sizes = {said[1] if (said := re.search(r"\b(\d{1,3}) ?GB\b", name)) else None for name in names}
+    size = sizes.pop() if len(sizes) == 1 else None
+    return None if size is None else int(size) << 30
 
 
 def _link(device: Device, told: SmiGpu) -> PcieLink | None:
@@ -132,4 +152,6 @@ def _in_wsl(gpu: SmiGpu) -> Accelerator:
         pcie=gpu.link if gpu.link != PcieLink() else None,
         ecc=gpu.ecc,
         mig=gpu.mig,
+        utilization=gpu.utilization,
+        performance_state=gpu.performance_state,
     )

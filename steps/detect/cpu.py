@@ -10,6 +10,7 @@ from steps.catalog import devices as catalog
 from steps.detect.probes import Probes
 from steps.model.machine import Cpu, IdleState
 
+ASKED = (("lscpu", "-J"),)
 CPUS = "/sys/devices/system/cpu"
 _VENDORS = {"GenuineIntel": "intel", "AuthenticAMD": "amd", "ARM": "arm", "HygonGenuine": "hygon", "NVIDIA": "nvidia"}
 

@@ -12,6 +12,8 @@ from steps.model.machine import Disk
 BLOCK = "/sys/block"
 LSBLK = ("lsblk", "-J", "-b", "-o", "NAME,SIZE,ROTA,TYPE,MODEL")
 Tier = Literal["nvme", "ssd", "hdd", "external", "virtual", "raid"]
+_MOST_BYTES = 1 << 64
+"""No disk is larger; what says so is broken."""
 _NO_DISK = re.compile(r"^(loop|ram|zram|dm-|md|sr|fd|nbd|zd|rbd|mtdblock)\d|^nvme\d+c\d+n\d+$|boot\d$|rpmb$")
 _VIRTUAL = re.compile(r"virtual|QEMU|VBOX|VMware|PersistentDisk|Amazon Elastic Block Store|^Msft|LIO-ORG", re.IGNORECASE)
 _PORTABLE = re.compile(r"^USB|\b(Portable|Expansion|Elements|My Passport|My Book|Cruzer|Ultra Fit|DataTraveler|External)\b", re.IGNORECASE)
@@ -34,6 +36,7 @@ def _disk(host: Probes, name: str, listed: dict[str, object], *, usb: bool, virt
     listed_size, listed_model, listed_turns = listed.get("size"), listed.get("model"), listed.get("rota")
     model = host.line(f"{at}/device/model") or (listed_model.strip() or None if isinstance(listed_model, str) else None)
     size = sectors * 512 if sectors is not None else listed_size if isinstance(listed_size, int) else None
+    size = size if size is not None and 0 <= size < _MOST_BYTES else None
     turns = {"0": False, "1": True}.get(host.line(f"{at}/queue/rotational") or "", listed_turns if isinstance(listed_turns, bool) else None)
     described = f"{host.line(f'{at}/device/vendor') or ''} {model or ''}".strip()
     external = usb or host.line(f"{at}/removable") == "1" or "/usb" in (host.readlink(at) or "")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 
-from steps.detect import pci
+import msgspec
+
+from steps.detect import bridges, modules, pci
+from steps.detect.modules import MODINFO
 from steps.detect.packages import Packages
+from steps.detect.pci import Device
 from steps.detect.probes import Probes
 from steps.detect.smi import Smi
 from steps.model.base import Record
-from steps.model.machine import Accelerator, Driver, DriverState, Flavor, Origin
+from steps.model.machine import Accelerator, Driver, DriverState, Flavor, Origin, Os
 
-MODINFO = ("modinfo", "nvidia")
-DKMS = ("dkms", "status")
 _PACKAGES = (
     r"(nvidia-.*|libnvidia-.*|libcuda1|cuda-drivers.*|nvidia|xserver-xorg-video-nvidia.*|linux-modules-nvidia-.*|linux-objects-nvidia-.*|"
     r"k?mod-nvidia.*|akmod-nvidia.*|dkms|amdgpu-dkms|amdgpu-core|rocm-core|rocm|hip-runtime-amd|habanalabs.*)"
@@ -28,8 +30,32 @@ _OPEN_PACKAGE = (
 _PROPRIETARY_PACKAGE = r"nvidia-(driver|dkms)-\d+(-server)?|nvidia-kernel-dkms|cuda-drivers(-\d+)?"
 
 
-def driver(host: Probes, cards: tuple[Accelerator, ...], smi: Smi, packages: Packages, *, wsl: bool) -> Driver:
+FABRIC = ("systemctl", "is-active", "nvidia-fabricmanager")
+
+
+def driver(host: Probes, cards: tuple[Accelerator, ...], smi: Smi, packages: Packages, bus: tuple[Device, ...], *, os: Os) -> Driver:
     """Return the driver of the machine's one vendor; state "absent" where there is nothing to drive and nothing installed."""
+    found = _driver(host, cards, smi, packages, wsl=os.wsl is True)
+    nvidia = os.wsl is not True and any(card.vendor == "nvidia" for card in cards)
+    return msgspec.structs.replace(
+        found,
+        modules=modules.modules(host, os.kernel, nvidia=nvidia),
+        leftovers=modules.leftovers(host) if nvidia or found.source is not None else (),
+        nouveau=modules.nouveau(host, nvidia=nvidia),
+        fabric_manager=_fabric_manager(host, bus),
+    )
+
+
+def _fabric_manager(host: Probes, bus: tuple[Device, ...]) -> str | None:
+    """Return systemd's word on the service that NVSwitches need."""
+    if not bridges.nvswitches(bus) and FABRIC not in host.host.recorded():
+        return None
+    said = host.run(FABRIC).stdout.strip()
+    return said if re.fullmatch(r"[a-z-]{1,20}", said) else None
+
+
+def _driver(host: Probes, cards: tuple[Accelerator, ...], smi: Smi, packages: Packages, *, wsl: bool) -> Driver:
+    """Return what of the driver is loaded and installed."""
     vendors = {card.vendor for card in cards if not card.integrated}
     if "nvidia" not in vendors and "amd" in vendors:
         return _amd(host, cards, packages)
@@ -84,9 +110,9 @@ def _flavor(host: Probes, packages: Packages, *, loaded: bool) -> Flavor | None:
         return "open"
     if "Kernel Module" in text:
         return "proprietary"
-    license_ = re.search(r"^license:\s*(.+)$", host.run(MODINFO).stdout, re.MULTILINE)
-    if license_:
-        return "open" if "GPL" in license_[1] else "proprietary" if "NVIDIA" in license_[1] else None
+    on_disk = host.run(MODINFO).stdout
+    if "license:" in on_disk:
+        return modules.flavor(on_disk)
     if loaded:
         return None
     if packages.matching(_OPEN_PACKAGE):
@@ -97,7 +123,7 @@ def _flavor(host: Probes, packages: Packages, *, loaded: bool) -> Flavor | None:
 def _source(host: Probes, packages: Packages) -> Origin | None:
     """Return where the driver came from; a `.run` installer beside packages is a mixture."""
     packaged = bool(packages.matching(_DRIVER_PACKAGE.pattern))
-    installer = bool(host.exists("/usr/bin/nvidia-uninstall")) or bool(host.exists("/var/log/nvidia-installer.log"))
+    installer = any(path.endswith(("nvidia-uninstall", "nvidia-installer.log")) for path in modules.leftovers(host))
     if packaged:
         return "mixed" if installer else "apt" if packages.manager == "apt" else "dnf"
     return "runfile" if installer else None

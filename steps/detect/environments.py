@@ -20,6 +20,7 @@ _CONFIGS = (
 )
 _CONDA = ("/opt/{}", "/root/{}", "/home/*/{}", "/usr/local/{}")
 _CONDA_NAMES = ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "conda")
+_CONDA_LIBRARIES = ("cudnn", "nccl", "cuda-version", "cuda-toolkit", "cudatoolkit")
 _FRAMEWORKS = (
     "torch",
     "torchvision",
@@ -66,7 +67,7 @@ def _conda(host: Probes, path: str) -> Environment:
 
 
 def _frameworks(host: Probes, path: str) -> dict[str, str]:
-    """Return the frameworks by the names of their metadata folders."""
+    """Return the frameworks by the names of their metadata folders, and the CUDA libraries that came as wheels or by conda."""
     found: dict[str, str] = {}
     for folder in host.glob(f"{path}/lib/python3*/site-packages"):
         for framework in _FRAMEWORKS:
@@ -74,4 +75,13 @@ def _frameworks(host: Probes, path: str) -> dict[str, str]:
                 match = re.fullmatch(rf"{framework}-([^-]+)\.dist-info", PurePosixPath(at).name)
                 if match:
                     found[framework] = match[1]
+        for at in host.glob(f"{folder}/nvidia_*_cu1[0-9]-*.dist-info"):
+            match = re.fullmatch(r"(nvidia_[a-z_]+_cu1\d)-([^-]+)\.dist-info", PurePosixPath(at).name)
+            if match:
+                found[match[1].replace("_", "-")] = match[2]
+    for name in _CONDA_LIBRARIES:
+        for at in host.glob(f"{path}/conda-meta/{name}-*.json"):
+            match = re.fullmatch(rf"{name}-(\d[^-]*)-[^-]+\.json", PurePosixPath(at).name)
+            if match:
+                found[name] = match[1]
     return found

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Literal
 
 from steps.detect import pci
 from steps.detect.probes import Probes
-from steps.model.machine import Accelerator, Firmware, FirmwareSriov
+from steps.model.machine import Accelerator, Firmware, FirmwareSriov, SriovDevice
 
 ASKED = (("mokutil", "--sb-state"),)
+ENROLLED = ("mokutil", "--list-enrolled")
 _DMI = "/sys/class/dmi/id"
 _EFIVARS = "/sys/firmware/efi/efivars"
 _GLOBAL = "8be4df61-93ca-11d2-aa0d-00e098032b8c"
@@ -34,6 +36,8 @@ def firmware(host: Probes, accelerators: tuple[Accelerator, ...]) -> Firmware:
         above_4g=_above_4g(host, accelerators),
         resizable_bar=_resizable_bar(accelerators),
         sriov=_sriov(host),
+        enrolled_keys=_enrolled_keys(host, uefi),
+        iommu_groups=_iommu_groups(host),
     )
 
 
@@ -124,11 +128,34 @@ def _sriov(host: Probes) -> FirmwareSriov | None:
     """Return the devices that can be split; `None` where the bus was not seen."""
     if host.listdir(pci.DEVICES) is None:
         return None
-    capable: list[str] = []
-    enabled = 0
-    for path in host.glob(f"{pci.DEVICES}/*/sriov_totalvfs"):
-        at = path.removesuffix("/sriov_totalvfs")
-        if (host.number(path) or 0) > 0:
-            capable.append(at.rsplit("/", 1)[-1])
-            enabled += host.number(f"{at}/sriov_numvfs") or 0
-    return FirmwareSriov(capable=tuple(capable), enabled=enabled)
+    folders = (path.removesuffix("/sriov_totalvfs") for path in host.glob(f"{pci.DEVICES}/*/sriov_totalvfs"))
+    found = tuple(device for at in folders if (device := _sriov_device(host, at)) is not None)
+    return FirmwareSriov(
+        capable=tuple(device.address for device in found), enabled=sum(device.enabled or 0 for device in found), devices=found
+    )
+
+
+def _sriov_device(host: Probes, at: str) -> SriovDevice | None:
+    """Return the device in a folder, when it can be split."""
+    total = host.number(f"{at}/sriov_totalvfs") or 0
+    return SriovDevice(address=at.rsplit("/", 1)[-1], total=total, enabled=host.number(f"{at}/sriov_numvfs")) if total > 0 else None
+
+
+def _enrolled_keys(host: Probes, uefi: bool | None) -> tuple[str, ...] | None:
+    """Return the names of the keys that the owner enrolled; shim keeps them, so there are none to list without UEFI."""
+    if not uefi:
+        return None
+    result = host.run(ENROLLED)
+    names = re.findall(r"^\s*Subject:.*?\bCN ?= ?(.+?)\s*$", result.stdout, re.MULTILINE)
+    if names:
+        return tuple(dict.fromkeys(names))
+    return () if result.status in (0, 1) and re.search(r"MokListRT is empty|MokListXRT is empty", result.text) else None
+
+
+def _iommu_groups(host: Probes) -> dict[str, int] | None:
+    """Return how many groups there are of each kind; `None` where the folder of groups was not seen."""
+    at = "/sys/kernel/iommu_groups"
+    groups = host.listdir(at)
+    if groups is None:
+        return None
+    return dict(sorted(Counter(kind for group in groups if (kind := host.line(f"{at}/{group}/type")) is not None).items()))

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
-from steps.detect import memory, pci
+import re
+
+from steps.detect import firmware as board
+from steps.detect import memory, pci, users
 from steps.detect.probes import Probes
 from steps.detect.smi import Smi
 from steps.host.local import NO_ANSWER
-from steps.model.finding import Finding
-from steps.model.machine import Accelerator, Driver, Memory, Os
+from steps.model.base import Record
+from steps.model.finding import Finding, StepKey
+from steps.model.machine import Accelerator, Driver, Firmware, GpuUser, Memory, Os
 
 
-def gaps(host: Probes, *, os: Os, memory: Memory, cards: tuple[Accelerator, ...], driver: Driver, smi: Smi) -> tuple[Finding, ...]:
+class Seen(Record):
+    """What detection made of its sources."""
+
+    os: Os
+    memory: Memory
+    firmware: Firmware
+    cards: tuple[Accelerator, ...]
+    driver: Driver
+    smi: Smi
+    users: tuple[GpuUser, ...] | None
+
+
+def gaps(host: Probes, seen: Seen) -> tuple[Finding, ...]:
     """Return the findings, those about the hardware first."""
-    found = [*_unknown_cards(cards), *_unseen_bus(host, os), *_disagreements(cards, driver, smi), *_hanging(host)]
-    needs_root = _needs_root(host, memory)
-    return (*found, needs_root) if needs_root is not None else tuple(found)
+    return (
+        *_unknown_cards(seen.cards),
+        *_unseen_bus(host, seen.os),
+        *_disagreements(host, seen),
+        *_hanging(host),
+        *_needs_root(host, seen),
+    )
 
 
 def _unknown_cards(cards: tuple[Accelerator, ...]) -> list[Finding]:
@@ -32,25 +52,52 @@ def _unseen_bus(host: Probes, os: Os) -> list[Finding]:
     return [Finding(code="accelerators-unknown", severity="info", step="hardware", subject="PCI")]
 
 
-def _disagreements(cards: tuple[Accelerator, ...], driver: Driver, smi: Smi) -> list[Finding]:
-    """Return where the driver's tools and the bus tell different things; the bus and the kernel decide."""
+# -- sources that disagree --------------------------------------------------------------------------------------------
+
+
+def _disagreements(host: Probes, seen: Seen) -> list[Finding]:
+    """Return where two sources tell different things; the first of each pair is the one that was kept."""
+    smi, driver = seen.smi, seen.driver
     found: list[Finding] = []
-    on_bus = [card for card in cards if card.vendor == "nvidia" and card.address is not None]
+    on_bus = [card for card in seen.cards if card.vendor == "nvidia" and card.address is not None]
     if smi.gpus and on_bus and len(smi.gpus) != len(on_bus):
         found.append(_disagree("NVIDIA GPUs", (str(len(on_bus)), "PCI"), (str(len(smi.gpus)), "nvidia-smi")))
     if driver.kernel_version and smi.driver_version and driver.kernel_version != smi.driver_version:
         found.append(_disagree("NVIDIA driver", (driver.kernel_version, "/proc/driver/nvidia/version"), (smi.driver_version, "nvidia-smi")))
+    found += _widths(seen)
+    found += _secure_boot(host, seen.firmware)
     return found
 
 
-def _disagree(subject: str, first: tuple[str, str], second: tuple[str, str]) -> Finding:
+def _widths(seen: Seen) -> list[Finding]:
+    """Return the cards whose bus and driver name different widths: unlike the speed, the width does not change while it is read."""
+    told = {gpu.address: gpu.link.width for gpu in seen.smi.gpus}
+    return [
+        _disagree(f"PCIe {card.address}", (f"x{card.pcie.width}", "sysfs"), (f"x{told[card.address]}", "nvidia-smi"))
+        for card in seen.cards
+        if card.address is not None and card.pcie and card.pcie.width and told.get(card.address) not in (None, card.pcie.width)
+    ]
+
+
+def _secure_boot(host: Probes, firmware: Firmware) -> list[Finding]:
+    """Return whether mokutil contradicts the firmware's own variable."""
+    said = re.search(r"^SecureBoot (enabled|disabled)", host.run(board.ASKED[0]).text, re.MULTILINE)
+    if said is None or firmware.secure_boot not in ("enabled", "disabled") or said[1] == firmware.secure_boot:
+        return []
+    return [_disagree("Secure Boot", (firmware.secure_boot, "efivars"), (said[1], "mokutil"), step="firmware")]
+
+
+def _disagree(subject: str, first: tuple[str, str], second: tuple[str, str], step: StepKey = "hardware") -> Finding:
     return Finding(
         code="sources-disagree",
         severity="info",
-        step="hardware",
+        step=step,
         subject=subject,
         params={"first": first[0], "by": first[1], "second": second[0], "other": second[1]},
     )
+
+
+# -- what did not answer ----------------------------------------------------------------------------------------------
 
 
 def _hanging(host: Probes) -> list[Finding]:
@@ -59,11 +106,24 @@ def _hanging(host: Probes) -> list[Finding]:
     return [Finding(code="probe-hangs", severity="info", step="hardware", subject=probe, params={"probe": probe}) for probe in hung]
 
 
-def _needs_root(host: Probes, told: Memory) -> Finding | None:
-    """Return a finding where memory modules stay unknown only because DMI is root's."""
+def _needs_root(host: Probes, seen: Seen) -> list[Finding]:
+    """Return what stays unknown only because its source is root's."""
+    found: list[Finding] = []
     argv = memory.ASKED[0]
-    if told.type is not None or "Permission denied" not in host.run(argv).text:
-        return None
+    if seen.memory.type is None and "Permission denied" in host.run(argv).text:
+        found.append(_root_only(" ".join(argv), "DIMM"))
+    if seen.smi.trouble == "no-permission":
+        found.append(_root_only("nvidia-smi", "GPU"))
+    if users.partial(host, seen.users):
+        found.append(_root_only("/proc/*/fd", "GPU"))
+    return found
+
+
+def _root_only(probe: str, facts: str) -> Finding:
     return Finding(
-        code="probe-needs-root", severity="info", step="hardware", subject=argv[0], params={"probe": " ".join(argv), "facts": "DIMM"}
+        code="probe-needs-root",
+        severity="info",
+        step="hardware",
+        subject=probe.split(maxsplit=1)[0],
+        params={"probe": probe, "facts": facts},
     )

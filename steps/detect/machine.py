@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from steps.detect import accelerators as cards
 from steps.detect import (
+    bridges,
     cpu,
     disks,
     driver,
     environments,
     firmware,
     gaps,
+    infiniband,
     links,
     memory,
+    modules,
     networks,
     nvml,
     packages,
@@ -20,6 +23,7 @@ from steps.detect import (
     system,
     toolkits,
     tools,
+    users,
 )
 from steps.detect.probes import Probes
 from steps.host.base import Host
@@ -36,30 +40,40 @@ def detect(host: Host) -> Machine:
 
 
 def _detect(host: Probes) -> Machine:
-    host.ahead(*system.ASKED, *memory.ASKED, *firmware.ASKED)
+    # Everything that may keep us waiting is started first and asked for last.
+    host.ahead(*system.ASKED, *memory.ASKED, *firmware.ASKED, *cpu.ASKED, networks.IP, toolkits.NVCC)
     installed = packages.packages(host)
-    os = system.system(host, installed)
-    wsl = os.wsl is True
+    tools.ahead(host, installed)
+    modules.ahead(host)
     bus = pci.devices(host)
-    nvidia = wsl or any(device.vendor == "10de" for device in bus) or bool(installed.matching(r"nvidia-.*"))
-    said = nvml.driver_says(host) if nvidia or host.host.rehearsal else smi.Smi()
-    found = cards.accelerators(host, bus, said, wsl=wsl)
-    driven = driver.driver(host, found, said, installed, wsl=wsl)
-    main_memory = memory.memory(host)
+    nvidia = any(device.vendor == "10de" for device in bus) or bool(installed.matching(r"nvidia-.*"))
+    if nvidia:
+        nvml.ahead(host)
+    os = system.system(host, installed)
+    reached = networks.networks(host)
+    on_disk, in_environments = toolkits.toolkits(host, installed), environments.environments(host)
+    said = nvml.driver_says(host) if nvidia or os.wsl or host.host.rehearsal else smi.Smi()
+    found = cards.accelerators(host, bus, said, os=os)
+    driven = driver.driver(host, found, said, installed, bus, os=os)
+    main_memory, board, users_now = memory.memory(host), firmware.firmware(host, found), users.users(host, found)
     return Machine(
         os=os,
-        firmware=firmware.firmware(host, found),
+        firmware=board,
         cpu=cpu.cpu(host, bare_metal=os.virtualization == "none"),
         memory=main_memory,
         disks=disks.disks(host, virtual_machine=os.virtualization not in (None, "none")),
-        networks=networks.networks(host),
+        networks=reached,
         accelerators=found,
         links=links.links(host, found, bus, ask=said.trouble is None and said.installed is not False),
+        bridges=bridges.bridges(host, found, bus),
+        nvswitches=bridges.nvswitches(bus),
+        infiniband=infiniband.infiniband(host, bus, reached),
+        users=users_now,
         driver=driven,
-        toolkits=toolkits.toolkits(host, installed),
+        toolkits=on_disk,
         cudnn=toolkits.cudnn(host, installed),
         nccl=toolkits.nccl(host, installed),
-        environments=environments.environments(host),
+        environments=in_environments,
         tools=tools.tools(host, installed),
-        gaps=gaps.gaps(host, os=os, memory=main_memory, cards=found, driver=driven, smi=said),
+        gaps=gaps.gaps(host, gaps.Seen(os=os, memory=main_memory, firmware=board, cards=found, driver=driven, smi=said, users=users_now)),
     )

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
+from steps.detect.cpu import span
 from steps.detect.probes import Probes
-from steps.model.machine import Memory
+from steps.model.machine import Memory, MemoryNode
+
+_NODES = "/sys/devices/system/node"
 
 ASKED = (("dmidecode", "-t", "memory"),)
 
@@ -20,7 +23,24 @@ def memory(host: Probes) -> Memory:
         ecc=_ecc(host, told, modules),
         type=_kind(modules),
         modules=len(modules) if modules else None,
+        nodes=_nodes(host),
     )
+
+
+def _nodes(host: Probes) -> tuple[MemoryNode, ...]:
+    """Return the NUMA nodes with what hangs on each; a node without memory or without processors is one too."""
+    found: list[MemoryNode] = []
+    for name in host.listdir(_NODES) or ():
+        if not re.fullmatch(r"node\d{1,4}", name):
+            continue
+        total = re.search(r"MemTotal:\s*(\d{1,15}) kB", host.read(f"{_NODES}/{name}/meminfo") or "")
+        threads = host.read(f"{_NODES}/{name}/cpulist")
+        found.append(
+            MemoryNode(
+                node=int(name[4:]), bytes=int(total[1]) << 10 if total else None, threads=None if threads is None else span(threads.strip())
+            )
+        )
+    return tuple(sorted(found, key=lambda one: one.node))
 
 
 def _modules(told: str) -> list[str]:

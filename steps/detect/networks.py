@@ -7,6 +7,7 @@ import re
 from pathlib import PurePosixPath
 from typing import Literal
 
+from steps.detect import infiniband
 from steps.detect.probes import Probes
 from steps.model.machine import Network
 
@@ -34,7 +35,15 @@ def _network(host: Probes, name: str, addresses: tuple[str, ...]) -> Network:
         up=_up(host, at),
         speed_mbps=speed if speed is not None and speed > 0 else None,
         addresses=addresses,
+        device=infiniband.device_address(host, at),
+        numa_node=_node(host, at),
     )
+
+
+def _node(host: Probes, at: str) -> int | None:
+    """Return the NUMA node of the device behind an interface; the kernel says -1 when it does not know."""
+    node = host.number(f"{at}/device/numa_node")
+    return node if node is not None and node >= 0 else None
 
 
 def _driver(host: Probes, at: str) -> str | None:

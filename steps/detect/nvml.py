@@ -10,13 +10,23 @@ from steps.host.base import Result
 from steps.host.local import NO_ANSWER, NVML
 from steps.model.machine import PcieLink
 
-_NVML_TROUBLES: dict[int, Trouble] = {9: "no-driver", 15: "failing", 18: "mismatch", 999: "failing"}
-_NO_LIBRARY = 12
+_NVML_TROUBLES: dict[int, Trouble] = {4: "no-permission", 9: "no-driver", 17: "no-permission", 18: "mismatch"}
+"""NVML's codes for what a driver may suffer from; every other one is a failing driver."""
+_NOT_ASKED = (12, 13)
+"""The library is not there, or older than the question."""
+
+
+_SECONDS = 15
+
+
+def ahead(host: Probes) -> None:
+    """Start the question: on many cards, or without persistence, it takes seconds."""
+    host.ahead(NVML, timeout=_SECONDS)
 
 
 def driver_says(host: Probes) -> Smi:
     """Return one answer out of all; nvidia-smi is spared where NVML told everything, or hangs on the same card."""
-    found = from_nvml(host.run(NVML, timeout=15))
+    found = from_nvml(host.run(NVML, timeout=_SECONDS))
     if found.hangs or (found.gpus and found.trouble is None):
         return found
     return merged(smi(host), found)
@@ -34,6 +44,8 @@ class _NvmlCard(msgspec.Struct, frozen=True):
     link: PcieLink = PcieLink()
     ecc: bool | None = None
     mig: bool | None = None
+    utilization: int | None = None
+    performance_state: str | None = None
 
 
 class _Nvml(msgspec.Struct, frozen=True):
@@ -56,9 +68,7 @@ def from_nvml(result: Result) -> Smi:
     except (msgspec.DecodeError, UnicodeError):
         return Smi()
     if told.error is not None:
-        return (
-            Smi() if told.error == _NO_LIBRARY else Smi(installed=True, trouble=_NVML_TROUBLES.get(told.error, "failing"), said=told.said)
-        )
+        return Smi() if told.error in _NOT_ASKED else Smi(installed=True, trouble=_NVML_TROUBLES.get(told.error, "failing"), said=told.said)
     lost = [card for card in told.gpus if card.error is not None]
     return Smi(
         installed=True,

@@ -10,7 +10,6 @@ from steps.model.machine import Package
 
 STATUS = "/var/lib/dpkg/status"
 _RPM = ("rpm", "-qa", "--queryformat", "%{NAME} %{VERSION}-%{RELEASE}\\n")
-_STANZA = re.compile(r"^Package: (\S+)\n((?:.+\n?)*)", re.MULTILINE)
 
 
 class Packages:
@@ -18,6 +17,7 @@ class Packages:
 
     def __init__(self, found: dict[str, str], manager: Literal["apt", "dnf"] | None) -> None:
         self._found = found
+        self._names = "\n".join(sorted(found))
         self.manager: Literal["apt", "dnf"] | None = manager
 
     @property
@@ -31,8 +31,8 @@ class Packages:
 
     def matching(self, pattern: str) -> tuple[Package, ...]:
         """Return the installed packages whose whole name matches, sorted by name."""
-        wanted = re.compile(pattern)
-        return tuple(Package(name=name, version=version) for name, version in sorted(self._found.items()) if wanted.fullmatch(name))
+        names = (found[0] for found in re.finditer(f"^(?:{pattern})$", self._names, re.MULTILINE))
+        return tuple(Package(name=name, version=self._found[name]) for name in names)
 
 
 def packages(host: Probes) -> Packages:
@@ -59,21 +59,27 @@ def from_dpkg_status(text: str) -> dict[str, str]:
     """Return the packages that dpkg has installed; those whose settings only are left do not count."""
     found: dict[str, str] = {}
     for stanza in text.split("\n\n"):
-        if "\nStatus: " not in stanza or " installed\n" not in f"{stanza}\n":
+        status = _field(stanza, "Status")
+        if status is None or status.split()[-1:] != ["installed"]:
             continue
-        name = version = None
-        installed = False
-        for line in stanza.splitlines():
-            if line.startswith("Package: "):
-                name = line[9:].strip()
-            elif line.startswith("Version: "):
-                version = line[9:].strip()
-            elif line.startswith("Status: "):
-                installed = line.split()[-1] == "installed"
-            if name is not None and version is not None and installed:
-                found[name] = version
-                break
+        name, version = _field(stanza, "Package"), _field(stanza, "Version")
+        if name and version:
+            found[name] = version
     return found
+
+
+def _field(stanza: str, name: str) -> str | None:
+    """Return a field of one line; found by searching, for there are thousands of stanzas and a dozen lines in each."""
+    mark = f"{name}: "
+    if stanza.startswith(mark):
+        start = len(mark)
+    else:
+        at = stanza.find(f"\n{mark}")
+        if at < 0:
+            return None
+        start = at + len(mark) + 1
+    end = stanza.find("\n", start)
+    return (stanza[start:] if end < 0 else stanza[start:end]).strip()
 
 
 def from_dpkg_list(text: str) -> dict[str, str]:

@@ -6,6 +6,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from steps.host.base import Host, Result
 
+_MOST_DIGITS = 24
+
 
 class Probes:
     """Wraps a host: every command runs at most once, and `ahead` starts several at the same time.
@@ -41,6 +43,10 @@ class Probes:
         self.ahead(argv, timeout=timeout)
         return self._answers[argv].result()
 
+    def asked(self) -> tuple[tuple[str, ...], ...]:
+        """Return the commands that were started."""
+        return tuple(self._answers)
+
     def answers(self) -> tuple[tuple[tuple[str, ...], Result], ...]:
         """Return the commands that were asked and have answered, in the order of asking."""
         return tuple((argv, answer.result()) for argv, answer in self._answers.items() if answer.done() and not answer.cancelled())
@@ -60,12 +66,13 @@ class Probes:
         return (text.strip() or None) if text is not None else None
 
     def number(self, path: str) -> int | None:
-        """Return the whole number in a file (decimal or 0x…), or `None`."""
+        """Return the whole number in a file (decimal or 0x…), or `None`; no kernel counts further than 64 bits."""
         text = self.line(path)
         try:
-            return int(text, 0) if text is not None else None
+            found = int(text, 0) if text is not None and len(text) <= _MOST_DIGITS else None
         except ValueError:
             return None
+        return found if found is not None and -(1 << 63) <= found < 1 << 64 else None
 
     def close(self) -> None:
         """Stop waiting for what is still running."""

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
+from steps.detect import smi_xml
 from steps.detect.probes import Probes
 from steps.host.base import Result
 from steps.host.local import NO_ANSWER
 from steps.model.base import Record
 from steps.model.machine import PcieLink
 
-Trouble = Literal["mismatch", "no-driver", "no-devices", "failing"]
+Trouble = Literal["mismatch", "no-driver", "no-devices", "no-permission", "failing"]
 TIMED_OUT = 124
 """The status by which `timeout` says that it stopped a program."""
 WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"
@@ -29,6 +30,8 @@ class SmiGpu(Record):
     link: PcieLink = PcieLink()
     ecc: bool | None = None
     mig: bool | None = None
+    utilization: int | None = None
+    performance_state: str | None = None
 
 
 class Smi(Record):
@@ -65,7 +68,7 @@ def _spellings(host: Probes) -> Iterator[tuple[str, ...]]:
 
 def _parsed(argv: tuple[str, ...]) -> bool:
     """Return whether the form is one of those that tell of the driver and the GPUs."""
-    return len(argv) == 1 or argv[1] in ("-q", "-L") or any(part.startswith("--query-gpu") for part in argv)
+    return len(argv) == 1 or any(part in ("-q", "-L", "-x") for part in argv[1:]) or any(part.startswith("--query-gpu") for part in argv)
 
 
 def parse(argv: tuple[str, ...], result: Result) -> Smi:
@@ -87,6 +90,8 @@ def parse(argv: tuple[str, ...], result: Result) -> Smi:
     if "-L" in argv:
         names = re.findall(r"^GPU \d+: (.+?) \(UUID", text, re.MULTILINE)
         return Smi(installed=True, gpus=tuple(SmiGpu(name=name) for name in names))
+    if "-x" in argv or text.lstrip().startswith("<?xml"):
+        return _from_x(text)
     return _from_q(text) if "-q" in argv else _from_table(text)
 
 
@@ -94,12 +99,13 @@ _TROUBLES: tuple[tuple[str, Trouble], ...] = (
     (r"Driver/library version mismatch", "mismatch"),
     (r"couldn't communicate with the NVIDIA driver", "no-driver"),
     (r"No devices were found", "no-devices"),
+    (r"Insufficient Permissions", "no-permission"),
     (r"Unable to determine the device handle|Failed to initialize NVML|GPU is lost|Unknown Error", "failing"),
 )
 
 
 def _trouble(text: str, status: int | None) -> tuple[Trouble | None, str | None]:
-    if "NVSMI LOG" in text:
+    if "NVSMI LOG" in text or "<nvidia_smi_log>" in text:
         # A field of one GPU may read "Unknown Error" in an answer that is otherwise whole.
         return None, None
     for pattern, trouble in _TROUBLES:
@@ -154,6 +160,17 @@ def _from_q(text: str) -> Smi:
     )
 
 
+def _from_x(text: str) -> Smi:
+    head, cards = smi_xml.from_xml(text)
+    driver, cuda = head.get("driver_version") or head.get("kmd_version"), head.get("cuda_version") or head.get("cuda_umd_version")
+    return Smi(
+        installed=True,
+        driver_version=driver if driver and driver[0].isdigit() else None,
+        cuda_version=cuda if cuda and cuda[0].isdigit() else None,
+        gpus=tuple(_gpu_of(entries) for entries in cards),
+    )
+
+
 def _sections(text: str) -> Iterator[Mapping[str, str]]:
     """Yield each GPU's entries by their path (`PCI/GPU Link Info/PCIe Generation/Max`)."""
     entries: dict[str, str] | None = None
@@ -196,6 +213,8 @@ def _gpu_of(entries: Mapping[str, str]) -> SmiGpu:
         ),
         ecc=_switch(at("ECC Mode/Current", "Ecc Mode/Current")),
         mig=_switch(at("MIG Mode/Current")),
+        utilization=_whole(at("Utilization/Gpu", "Utilization/GPU")),
+        performance_state=state(at("Performance State")),
     )
 
 
@@ -214,6 +233,11 @@ def mebibytes(text: str | None) -> int | None:
 def _whole(text: str | None) -> int | None:
     found = re.match(r"\d+", text or "")
     return int(found[0]) if found else None
+
+
+def state(text: str | None) -> str | None:
+    """Return a performance state as nvidia-smi spells it (`P8`), or `None`."""
+    return text if text and re.fullmatch(r"P\d{1,2}", text) else None
 
 
 def _switch(text: str | None) -> bool | None:
@@ -256,6 +280,8 @@ def _gpu_of_record(record: Mapping[str, str]) -> SmiGpu:
         ),
         ecc=_switch(at("ecc.mode.current")),
         mig=_switch(at("mig.mode.current")),
+        utilization=_whole(at("utilization.gpu")),
+        performance_state=state(at("pstate")),
     )
 
 

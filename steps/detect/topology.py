@@ -1,33 +1,148 @@
-"""The drawn tree of sockets and accelerators."""
+"""The drawn tree: processors, the bridges that matter, accelerators and network devices below them."""
 
 from __future__ import annotations
 
-from steps.detect.measures import link, short_name
-from steps.model.machine import Accelerator, Machine
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from steps.detect.measures import link, short_name, speed
+from steps.model.base import Record
+from steps.model.machine import Accelerator, Bridge, Machine, Network
+
+Kind = Literal["socket", "bridge", "gpu", "network"]
+CELLS = 39
+"""The width of a hint."""
 
 
-def tree(machine: Machine) -> tuple[str, ...]:
-    """Return the tree as lines of at most 39 cells, one root per NUMA node; empty without accelerators."""
-    nodes: dict[int | None, list[int]] = {}
-    for position, card in enumerate(machine.accelerators):
-        nodes.setdefault(card.numa_node if (card.numa_node or 0) >= 0 else None, []).append(position)
+class Node(Record):
+    """One place in the tree; `narrow` says that data passes it on fewer lanes than the device below it could use."""
+
+    kind: Kind
+    place: str
+    """The address of a device, or the name of a processor."""
+    name: str = ""
+    link: str = ""
+    narrow: bool = False
+    children: tuple[Node, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The node in one line: address, name, link, and a mark where it is narrow."""
+        return "  ".join(part for part in (self.place, self.name, self.link, "!" if self.narrow else "") if part)
+
+
+def forest(machine: Machine, *, networks: bool = True) -> tuple[Node, ...]:
+    """Return one root per NUMA node with what hangs below it; empty without accelerators and network devices.
+
+    What names no node hangs below a root of its own, "CPU".
+    """
+    members: dict[int | None, list[Node]] = {}
+    bridges = {one.address: one for one in machine.bridges}
+    for node in dict.fromkeys(_node(card.numa_node) for card in machine.accelerators):
+        positions = [at for at, card in enumerate(machine.accelerators) if _node(card.numa_node) == node]
+        members[node] = list(_below(machine, positions, 0, bridges))
+    for network in machine.networks if networks else ():
+        if network.kind in ("ethernet", "infiniband") and network.device is not None:
+            members.setdefault(_node(network.numa_node), []).append(_network(network))
+    return tuple(
+        Node(kind="socket", place="CPU" if node is None else f"CPU   NUMA node {node}", children=tuple(members[node]))
+        for node in sorted(members, key=lambda one: -1 if one is None else one)
+    )
+
+
+def _node(number: int | None) -> int | None:
+    """Return a node's number; the kernel writes -1 where it knows none."""
+    return number if number is not None and number >= 0 else None
+
+
+def _below(machine: Machine, positions: Sequence[int], depth: int, bridges: dict[str, Bridge]) -> Iterable[Node]:
+    """Yield the cards below one place, those that share a bridge together below it.
+
+    A bridge that leads to one card only is left out: the card's own link says as much.
+    """
+    groups: dict[str, list[int]] = {}
+    for position in positions:
+        above = machine.accelerators[position].bridges
+        groups.setdefault(above[depth] if depth < len(above) else f"card {position}", []).append(position)
+    for address, inside in groups.items():
+        if len(inside) == 1:
+            yield _card(inside[0], machine.accelerators[inside[0]])
+            continue
+        children = tuple(_below(machine, inside, depth + 1, bridges))
+        # Ports stacked on one another that all lead to the same cards are one bridge to a reader: the last of them.
+        if len(children) == 1:
+            yield from children
+        else:
+            yield _bridge(address, bridges.get(address), children)
+
+
+def _card(position: int, card: Accelerator) -> Node:
+    """Return one card with its number, link and whether that is narrower than the card."""
+    pcie = card.pcie
+    narrow = pcie is not None and pcie.width is not None and pcie.max_width is not None and pcie.width < pcie.max_width
+    said = link(pcie) or ""
+    if narrow and pcie is not None:
+        said = f"{said}/{pcie.max_width}"
+    name = short_name(card) if card.integrated else f"GPU {position}"
+    return Node(kind="gpu", place=_short(card.address), name=name, link=said, narrow=narrow)
+
+
+def _bridge(address: str, bridge: Bridge | None, children: tuple[Node, ...]) -> Node:
+    """Return a bridge that several cards share; its own link upwards is all they have together."""
+    pcie = bridge.link if bridge is not None else None
+    return Node(kind="bridge", place=_short(address), name="PCIe bridge", link=link(pcie) or "", children=children)
+
+
+def _network(network: Network) -> Node:
+    """Return one network device with its interface and speed."""
+    rate = speed(network.speed_mbps) if network.speed_mbps and network.speed_mbps > 0 else ""
+    return Node(kind="network", place=_short(network.device), name=network.name, link=rate)
+
+
+def _short(address: str | None) -> str:
+    """Return an address without what is the same on most machines, "-" for none."""
+    return (address or "").removeprefix("0000:").removesuffix(".0") or "-"
+
+
+def drawn(roots: Sequence[Node], cells: int = CELLS) -> tuple[str, ...]:
+    """Return the tree as lines of at most `cells` characters."""
     lines: list[str] = []
-    for node in sorted(nodes, key=lambda one: -1 if one is None else one):
-        lines.append("CPU" if node is None else f"CPU   NUMA node {node}")
-        members = nodes[node]
-        for position in members:
-            branch = "└─" if position == members[-1] else "├─"
-            lines.append(f"{branch} {_leaf(position, machine.accelerators[position])}"[:39])
+    for root in roots:
+        lines.append(root.text[:cells])
+        lines += [line[:cells] for line in _branches(root.children, "")]
     return tuple(lines)
 
 
-def _leaf(position: int, card: Accelerator) -> str:
-    """Return one card: its bus address, number and link."""
-    address = (card.address or "").removeprefix("0000:").removesuffix(".0") or "-"
-    name = short_name(card) if card.integrated else f"GPU {position}"
-    return f"{address}  {name}  {link(card.pcie) or ''}".rstrip()
+def _branches(nodes: Sequence[Node], before: str) -> Iterable[str]:
+    """Yield the lines of nodes that stand side by side, each with what is below it."""
+    for node in nodes:
+        last = node is nodes[-1]
+        yield f"{before}{'└─' if last else '├─'} {node.text}"
+        yield from _branches(node.children, before + ("   " if last else "│  "))
+
+
+def tree(machine: Machine) -> tuple[str, ...]:
+    """Return the accelerators' tree as lines of at most 39 cells, one root per NUMA node; empty without accelerators."""
+    return drawn(forest(machine, networks=False))
 
 
 def links(machine: Machine) -> tuple[str, ...]:
     """Return the links between accelerators, one line for each pair: "0-1 NV4"; empty when they are not known."""
     return tuple(f"{one.a}-{one.b} {one.kind}" for one in machine.links)
+
+
+def matrix(machine: Machine) -> tuple[tuple[str, ...], ...]:
+    """Return the pairs as a table with a heading row and column, "-" on the diagonal, "?" where a pair is not known; else empty."""
+    kinds = {frozenset((one.a, one.b)): one.kind for one in machine.links}
+    numbers = sorted({number for pair in kinds for number in pair})
+    if not numbers:
+        return ()
+    heading = ("", *(f"GPU {number}" for number in numbers))
+    rows = ((f"GPU {row}", *("-" if row == column else kinds.get(frozenset((row, column)), "?") for column in numbers)) for row in numbers)
+    return (heading, *rows)
+
+
+def lanes(machine: Machine) -> tuple[int, int]:
+    """Return how many lanes the cards and the NVMe disks would use together: sixteen or what a card has, four for a disk."""
+    cards = sum((card.pcie.max_width if card.pcie else None) or 16 for card in machine.accelerators if not card.integrated)
+    return cards, 4 * sum(disk.tier == "nvme" for disk in machine.disks)

@@ -9,13 +9,11 @@ import msgspec
 from steps import documents, lines, resources
 from steps.detect.machine import detect as detect_machine
 from steps.detect.summary import headline
-from steps.engine.client import invoking_owner
 from steps.errors import InputError
 from steps.headless.console import DONE, Asked, Console
 from steps.host.base import Host
 from steps.host.local import LocalHost
 from steps.host.opening import open_host
-from steps.managers import installer
 from steps.model.base import Record, phrase
 from steps.model.machine import Machine
 from steps.model.plan import Target
@@ -43,6 +41,10 @@ def load(asked: Asked, environ: Mapping[str, str]) -> Loaded:
 
 def target_of(asked: Asked, host: Host, machine: Machine, environ: Mapping[str, str]) -> Target:
     """Return what the actions would change, and how Python packages are fetched for it."""
+    # A verb that only looks has no use for either.
+    from steps.engine.client import invoking_owner
+    from steps.managers import installer
+
     owner = invoking_owner()
     # What this machine's environment says about indexes and proxies is nothing about a recorded one.
     fetching = installer.settings(host, {} if host.rehearsal else environ, home=owner.home, user=owner.name, uid=owner.uid)

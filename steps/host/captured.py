@@ -161,12 +161,14 @@ class CapturedHost:
         return None if data is None else decoded(data)
 
     def exists(self, path: str) -> bool | None:
-        """Return whether it was recorded; not recorded below /sys of a tree means that it does not exist."""
+        """Return whether it was recorded; below /sys of a tree what was not does not exist, elsewhere `test -e` may have said so."""
         real = self._resolve(path)
         if real is not None and (real in self._files or real in self._children):
             return True
-        below_sys = f"{real or path}/".startswith("/sys/")
-        return False if self._tree and below_sys else None
+        if self._tree and f"{real or path}/".startswith("/sys/"):
+            return False
+        tried = self._commands.get(absence(path))
+        return False if tried is not None and tried.status == 1 else None
 
     def listdir(self, path: str) -> tuple[str, ...] | None:
         """Return the recorded names."""
@@ -205,6 +207,11 @@ class CapturedHost:
         """Return `None`: captures do not tell."""
         del path
         return None
+
+
+def absence(path: str) -> tuple[str, ...]:
+    """Return the command by which a capture says that a path is not there: it ends with 1."""
+    return ("test", "-e", path)
 
 
 def _checked(path: str, capture: str) -> str:

@@ -8,7 +8,6 @@ import contextlib
 import errno
 import glob
 import os
-import shutil
 import stat
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
@@ -186,6 +185,9 @@ class FileTree:
         at = self._outside(parts)
         try:
             if stat.S_ISDIR(os.lstat(at).st_mode):
+                # Three compression libraries come along with it, which nobody who only looks needs.
+                import shutil
+
                 shutil.rmtree(at)
             else:
                 os.unlink(at)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 
 from steps import resources
+from steps.host import users
 from steps.host.base import Result
 from steps.host.files import FileTree, decoded
 
@@ -20,6 +21,8 @@ MOST_OUTPUT = 16 << 20
 
 NVML = ("bringup", "nvml")
 """The name under which our own question to NVML is asked and recorded; it is a program of this package."""
+USERS = ("bringup", "gpu-users")
+"""The same for the question which processes hold a GPU: answered here, for /proc never keeps anybody waiting."""
 NO_ANSWER = "bringup: the probe did not end in time"
 """Stands at the end of what a probe printed that was stopped, so that a recording tells it from one that was never run."""
 
@@ -35,6 +38,8 @@ class LocalHost(FileTree):
 
     def run(self, argv: tuple[str, ...], *, timeout: float = 10.0) -> Result:
         """Return what the probe prints."""
+        if argv == USERS:
+            return users.holders()
         return run_bounded(resources.module_command("steps.host.nvml") if argv == NVML else argv, timeout)
 
     def recorded(self) -> tuple[tuple[str, ...], ...]:
@@ -55,9 +60,13 @@ def probe_environment() -> Mapping[str, str]:
 
 def run_bounded(argv: tuple[str, ...], timeout: float) -> Result:
     """Run a probe in a process group of its own, with no input, for at most `timeout` seconds and `MOST_OUTPUT` bytes."""
+    environment = probe_environment()
+    # Looking costs a tenth of starting a process that finds out the same.
+    if "/" not in argv[0] and not any(os.access(f"{folder}/{argv[0]}", os.X_OK) for folder in environment["PATH"].split(":")):
+        return Result(status=127)
     try:
         child = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=probe_environment(), start_new_session=True
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, start_new_session=True
         )
     except (FileNotFoundError, NotADirectoryError):
         return Result(status=127)

@@ -23,14 +23,37 @@ def answers(ask: Callable[[], Any]) -> Any:
 
 
 def card(index: int) -> dict[str, Any]:
-    """Return what is known of one GPU; `error` is NVML's code for a card that cannot be asked at all."""
+    """Return what is known of one GPU; `error` is NVML's code for a card that cannot be asked, or that vanished on the way."""
     try:
         handle = pynvml.nvmlDeviceGetHandleByIndex(index)
     except pynvml.NVMLError as error:
-        return {"error": getattr(error, "value", None)}
+        return {"error": _code(error)}
+    found = _facts(handle)
+    try:
+        # Asked last: a card that fell off the bus while it was being read has answered nothing since.
+        pynvml.nvmlDeviceGetName(handle)
+    except pynvml.NVMLError as error:
+        if _code(error) in _GONE:
+            return {**found, "error": _code(error)}
+    return found
+
+
+_GONE = (15, 16, 999)
+"""Lost, in need of a reset, and what NVML has no word for."""
+
+
+def _code(error: pynvml.NVMLError) -> int:
+    """Return NVML's code of an error; 999 where its class has none."""
+    code = getattr(error, "value", None)
+    return code if isinstance(code, int) else 999
+
+
+def _facts(handle: Any) -> dict[str, Any]:
+    """Return the answers about one GPU, `None` for each question that it does not answer."""
     memory = answers(lambda: pynvml.nvmlDeviceGetMemoryInfo(handle).total)
     place = answers(lambda: pynvml.nvmlDeviceGetPciInfo(handle).busId)
     ecc, mig = answers(lambda: pynvml.nvmlDeviceGetEccMode(handle)), answers(lambda: pynvml.nvmlDeviceGetMigMode(handle))
+    state = answers(lambda: pynvml.nvmlDeviceGetPerformanceState(handle))
     capability = answers(lambda: pynvml.nvmlDeviceGetCudaComputeCapability(handle))
     link = {
         "generation": answers(lambda: pynvml.nvmlDeviceGetCurrPcieLinkGeneration(handle)),
@@ -48,6 +71,9 @@ def card(index: int) -> dict[str, Any]:
         "link": {name: value or None for name, value in link.items()},
         "ecc": bool(ecc[0]) if ecc else None,
         "mig": bool(mig[0]) if mig else None,
+        "utilization": answers(lambda: pynvml.nvmlDeviceGetUtilizationRates(handle).gpu),
+        # 32 stands for a state that NVML does not know.
+        "performance_state": f"P{state}" if state is not None and state < 16 else None,
     }
 
 
@@ -56,13 +82,17 @@ def document() -> dict[str, Any]:
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        return {"error": getattr(error, "value", None), "said": str(error)}
+        return {"error": _code(error), "said": str(error)}
+    try:
+        count = pynvml.nvmlDeviceGetCount()
+    except pynvml.NVMLError as error:
+        return {"error": _code(error), "said": str(error)}
     return {
         "error": None,
         "driver": answers(pynvml.nvmlSystemGetDriverVersion),
         "library": answers(pynvml.nvmlSystemGetNVMLVersion),
         "cuda": answers(pynvml.nvmlSystemGetCudaDriverVersion_v2),
-        "gpus": [card(index) for index in range(answers(pynvml.nvmlDeviceGetCount) or 0)],
+        "gpus": [card(index) for index in range(count)],
     }
 
 

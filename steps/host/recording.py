@@ -11,12 +11,15 @@ from typing import Any
 import msgspec
 
 from steps.host.base import Host, Result
+from steps.host.captured import absence
 from steps.host.files import parts_of
-from steps.host.redact import Redaction
+from steps.host.redact import Redaction, without_serial
 
 _KEPT_PACKAGES = re.compile(
-    r"nvidia|cuda|cudnn|nccl|^libc6$|^glibc$|dkms|mokutil|docker|moby|datacenter-gpu|rocm|amdgpu|hip-|habana|^linux-(image|headers|modules)|^gcc|nouveau"
+    r"nvidia|cuda|cudnn|nccl|^libc6$|^glibc$|dkms|mokutil|docker|moby|datacenter-gpu|rocm|amdgpu|hip-|habana|^linux-(image|headers|modules)|^gcc|nouveau|"
+    r"^python3(-minimal)?$|^libvirt-daemon|^proxmox-ve$"
 )
+_CONFIGURATION = re.compile(r"^/sys/.*/[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/config$")
 _KEPT_FIELDS = ("Package: ", "Status: ", "Architecture: ", "Version: ")
 
 
@@ -51,10 +54,12 @@ class RecordingHost:
         return None if data is None else data.decode("utf-8", errors="replace")
 
     def exists(self, path: str) -> bool | None:
-        """Pass on and keep that it is there; that it is not needs no word."""
+        """Pass on and keep that it is there; what is not there outside /sys is kept as the command that says so."""
         found = self.inner.exists(path)
         if found:
             self._meet(path)
+        elif found is False and not path.startswith("/sys/"):
+            self._commands.setdefault(absence(path), Result(status=1))
         return found
 
     def listdir(self, path: str) -> tuple[str, ...] | None:
@@ -147,6 +152,9 @@ class RecordingHost:
 
 def _content(path: str, data: bytes, redaction: Redaction) -> str | dict[str, str]:
     """Return a file's text, redacted; what is no text goes in as base64."""
+    if _CONFIGURATION.search(path):
+        # Bytes may read as text by chance; what they are must not depend on that.
+        return {"base64": base64.b64encode(without_serial(data)).decode("ascii")}
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 import distro
 
 from steps.host.base import Host
+from steps.host.files import FileTree
 from steps.model.base import Record
 
 _TOLD_BY = ("/etc/os-release", "/usr/lib/os-release", "/etc/debian_version", "/etc/redhat-release", "/etc/system-release")
@@ -28,23 +28,31 @@ def release(host: Host) -> Release:
 
     `distro` reads files of a root folder and nothing else, so a host that is no folder (a capture) is given one for a moment.
     """
+    if isinstance(host, FileTree) and host.root == "/":
+        return _told(None)
     texts = {path: text for path in _TOLD_BY if (text := host.read(path)) is not None}
-    if "/etc/os-release" not in texts and "/usr/lib/os-release" not in texts and len(texts) == 0:
+    if not texts:
         return Release()
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="bringup-") as folder:
         for path, text in texts.items():
             at = Path(folder, path.lstrip("/"))
             at.parent.mkdir(parents=True, exist_ok=True)
             at.write_text(text, encoding="utf-8", errors="replace")
-        told = distro.LinuxDistribution(include_lsb=False, include_uname=False, include_oslevel=False, root_dir=folder)
-        try:
-            return Release(
-                id=told.id() or None,
-                version=told.version() or None,
-                codename=told.codename() or None,
-                name=told.name(pretty=True) or None,
-                like=tuple(told.like().split()),
-            )
-        except (ValueError, OSError):
-            # A file that is no release file: a broken quote, a name that is a folder.
-            return Release()
+        return _told(folder)
+
+
+def _told(root: str | None) -> Release:
+    """Return what the files below a root say; nothing for a file that is no release file: a broken quote, a name that is a folder."""
+    told = distro.LinuxDistribution(include_lsb=False, include_uname=False, include_oslevel=False, root_dir=root)
+    try:
+        return Release(
+            id=told.id() or None,
+            version=told.version() or None,
+            codename=told.codename() or None,
+            name=told.name(pretty=True) or None,
+            like=tuple(told.like().split()),
+        )
+    except (ValueError, OSError):
+        return Release()

@@ -36,7 +36,7 @@ class RootedHost(FileTree):
     def kernel(self) -> str | None:
         """Return the newest kernel whose modules are installed, or `None`."""
         found = super().listdir("/lib/modules") or ()
-        return max((name for name in found if name[:1].isdigit()), key=_version_key, default=None)
+        return max((name for name in found if name[:1].isdigit()), key=version_key, default=None)
 
     def _theirs(self, path: str) -> bool:
         return path.startswith(_OF_THE_HARDWARE)
@@ -84,7 +84,7 @@ class RootedHost(FileTree):
         if argv[0] in _HARDWARE_PROBES:
             return self.hardware.run(argv, timeout=timeout)
         kernel = self.kernel()
-        if argv[0] == "modinfo" and kernel is not None:
+        if argv[0] == "modinfo" and kernel is not None and "-k" not in argv:
             # Left alone it looks for the modules of the kernel that runs, which is not the root's.
             argv = ("modinfo", "-k", kernel, *argv[1:])
         # chroot answers 127 by itself when the program is not in the root; without privilege it cannot look: not known.
@@ -100,6 +100,6 @@ class RootedHost(FileTree):
         return ("chroot", self.root, *argv)
 
 
-def _version_key(kernel: str) -> list[tuple[int, str]]:
+def version_key(kernel: str) -> list[tuple[int, str]]:
     """Order kernel names as versions: numbers by value."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"[.\-_+~]", kernel)]

@@ -12,6 +12,8 @@ Mark = Literal["good", "catch", "bad", "info", "unknown"]
 NoteLabel = Literal[
     "because",
     "measured",
+    "matters",
+    "change",
     "changes",
     "keeps",
     "leads-to",

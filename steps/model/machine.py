@@ -34,11 +34,20 @@ class Os(Record):
     wsl: bool | None = None
 
 
+class SriovDevice(Record):
+    """One device that can split itself, and its virtual functions now."""
+
+    address: str
+    total: int | None = None
+    enabled: int | None = None
+
+
 class FirmwareSriov(Record):
     """Devices that can split themselves, and how many virtual functions exist now."""
 
     capable: tuple[str, ...] = ()
     enabled: int | None = None
+    devices: tuple[SriovDevice, ...] = ()
 
 
 class Firmware(Record):
@@ -55,6 +64,10 @@ class Firmware(Record):
     above_4g: bool | None = None
     resizable_bar: bool | None = None
     sriov: FirmwareSriov | None = None
+    enrolled_keys: tuple[str, ...] | None = None
+    """Names of the keys that the machine's owner enrolled (MOK); `None` when they could not be listed."""
+    iommu_groups: Mapping[str, int] | None = None
+    """Groups by the kind of their domain (`DMA-FQ`, `identity`); empty where the kernel does not tell the kind."""
 
 
 class IdleState(Record):
@@ -81,6 +94,14 @@ class Cpu(Record):
     idle_states: tuple[IdleState, ...] | None = None
 
 
+class MemoryNode(Record):
+    """One NUMA node: the memory and the processors (threads) on it."""
+
+    node: int
+    bytes: int | None = None
+    threads: int | None = None
+
+
 class Memory(Record):
     """Main memory."""
 
@@ -88,6 +109,7 @@ class Memory(Record):
     ecc: bool | None = None
     type: str | None = None
     modules: int | None = None
+    nodes: tuple[MemoryNode, ...] = ()
 
 
 class Disk(Record):
@@ -108,6 +130,22 @@ class Network(Record):
     up: bool | None = None
     speed_mbps: int | None = None
     addresses: tuple[str, ...] = ()
+    device: str | None = None
+    """The PCI address of the device behind it; `None` for one without."""
+    numa_node: int | None = None
+
+
+class InfinibandPort(Record):
+    """One port of an RDMA device; `interface` is its network interface, `None` where it has none or that is not known."""
+
+    device: str
+    port: int
+    state: str | None = None
+    link_layer: str | None = None
+    rate_mbps: int | None = None
+    address: str | None = None
+    numa_node: int | None = None
+    interface: str | None = None
 
 
 class PcieLink(Record):
@@ -117,6 +155,20 @@ class PcieLink(Record):
     max_generation: int | None = None
     width: int | None = None
     max_width: int | None = None
+
+
+class Bridge(Record):
+    """One PCI bridge above an accelerator; its link is the one that it leads up to, seen from a port, down to the device.
+
+    `target_generation` is the speed that firmware or kernel allow the port, `redirects` whether ACS sends the traffic
+    between devices below it up to the processor. Both stand in configuration space, which only root reads.
+    """
+
+    address: str
+    pci_id: str | None = None
+    link: PcieLink | None = None
+    target_generation: int | None = None
+    redirects: bool | None = None
 
 
 class Sriov(Record):
@@ -146,6 +198,12 @@ class Accelerator(Record):
     sriov: Sriov | None = None
     ecc: bool | None = None
     mig: bool | None = None
+    bridges: tuple[str, ...] = ()
+    """Addresses of the bridges above it, the root port first; they are described in `Machine.bridges`."""
+    utilization: int | None = None
+    """Per cent of time that it computed just now."""
+    performance_state: str | None = None
+    """`P0` is full speed, `P8` and above idle."""
 
 
 class Link(Record):
@@ -163,6 +221,20 @@ class Package(Record):
     version: str | None = None
 
 
+class KernelModule(Record):
+    """What one installed kernel has of NVIDIA's driver; `version` is `None` when there is no module for it, or it was not read."""
+
+    kernel: str
+    present: bool | None = None
+    version: str | None = None
+    flavor: Flavor | None = None
+    signer: str | None = None
+    """Who signed the module; `None` when nobody did, or that is not known."""
+    dkms: str | None = None
+    """DKMS's word: `added`, `built`, `installed`; `None` when DKMS knows nothing of this kernel."""
+    headers: bool | None = None
+
+
 class Driver(Record):
     """The accelerator driver; `kernel_version` is of the loaded module, `library_version` of user space."""
 
@@ -173,6 +245,14 @@ class Driver(Record):
     source: Origin | None = None
     cuda_max: str | None = None
     packages: tuple[Package, ...] = ()
+    modules: tuple[KernelModule, ...] = ()
+    """Per installed kernel, the newest last."""
+    leftovers: tuple[str, ...] = ()
+    """What NVIDIA's own installer left on disk."""
+    nouveau: Literal["loaded", "blacklisted", "free"] | None = None
+    """Whether the kernel's own driver holds cards, is kept out, or may come at the next boot."""
+    fabric_manager: str | None = None
+    """What systemd says of the service that joins NVSwitches (`active`, `failed` …); `None` without NVSwitches or when not known."""
 
 
 class Toolkit(Record):
@@ -200,6 +280,15 @@ class Environment(Record):
     frameworks: Mapping[str, str] = {}
 
 
+class GpuUser(Record):
+    """A process that holds a GPU's device file open now; `container` is the kind of container it runs in."""
+
+    pid: int
+    name: str | None = None
+    devices: tuple[str, ...] = ()
+    container: str | None = None
+
+
 class Machine(Record):
     """Everything that is known about a machine."""
 
@@ -211,6 +300,11 @@ class Machine(Record):
     networks: tuple[Network, ...] = ()
     accelerators: tuple[Accelerator, ...] = ()
     links: tuple[Link, ...] = ()
+    bridges: tuple[Bridge, ...] = ()
+    nvswitches: tuple[str, ...] = ()
+    infiniband: tuple[InfinibandPort, ...] = ()
+    users: tuple[GpuUser, ...] | None = None
+    """Who uses the accelerators now, as far as we may see; `None` when nobody looked."""
     driver: Driver = Driver()
     toolkits: tuple[Toolkit, ...] = ()
     cudnn: tuple[Library, ...] = ()

@@ -82,10 +82,17 @@ class NetworkAnswers(Record):
     ca_file: str | None = None
 
 
+class HardwareAnswers(Record):
+    """What the machine is wanted for; the guide is graded for it. Absent means training, which the guide was written for."""
+
+    goal: Literal["learn", "fine-tune", "train", "many-gpus"] | None = None
+
+
 class FirmwareAnswers(Record):
-    """BIOS items that a person has confirmed by eye."""
+    """BIOS items that a person has confirmed by eye, and what Linux shall do where the BIOS was left alone."""
 
     acknowledged: tuple[str, ...] | None = None
+    linux: tuple[Literal["iommu-pt", "c-states", "governor", "measure-link"], ...] | None = None
 
 
 class Profile(Record):
@@ -101,6 +108,7 @@ class Profile(Record):
     containers: ContainerAnswers = ContainerAnswers()
     network: NetworkAnswers = NetworkAnswers()
     firmware: FirmwareAnswers = FirmwareAnswers()
+    hardware: HardwareAnswers = HardwareAnswers()
 
 
 def holds_credentials(address: str) -> bool:

@@ -17,6 +17,7 @@ from steps.model.plan import Plan, Target
 from steps.model.profile import DriverAnswers, MonitoringAnswers, Profile
 from steps.model.run import RunSummary
 from steps.model.step import Step
+from steps.text import Language
 from tui.backend import Looked, Privilege
 from tui.privilege import Sudo
 from tui.screens.base import Page
@@ -170,6 +171,12 @@ class MadeUp:
 
     def judged(self, machine: Machine, answers: Profile) -> tuple[Finding, ...]:
         return tuple(found for step in self.steps() for found in step.check(machine, answers))
+
+    def card(self, machine: Machine, answers: Profile, language: Language) -> str:
+        return f"card in {language}\n"
+
+    def word(self, plan: Plan) -> str:
+        return "write" if plan.profile.firmware.linux else ""
 
     def privilege(self) -> Privilege:
         return self._privilege

@@ -20,6 +20,7 @@ from tui.widgets.menu import Item
 if TYPE_CHECKING:
     from steps.model.finding import Finding
 
+_GOALS = ("learn", "fine-tune", "train", "many-gpus")
 _PALETTES: tuple[PaletteName, ...] = ("dark", "light", "ansi", "mono")
 _RUN_MARKS = {"done": "good", "undone": "info", "failed": "bad", "undo-failed": "bad", "cancelled": "catch", "reboot": "catch"}
 _SEVERITIES = ("error", "warning", "info", "ok")
@@ -33,12 +34,18 @@ class OptionsPage(ListPage):
     def items(self) -> Sequence[Item]:
         """Return colours, marks, link, language, each with what it is now."""
         say, shell = self.shell.say, self.shell
+        goal = (Item("goal", say(ui("options.goal")), say(ui(f"options.goal-{self._goal()}"))),) if self.wizard.ready else ()
         return (
+            *goal,
             Item("theme", say(ui("options.theme")), say(ui(f"options.palette-{shell.palette}"))),
             Item("marks", say(ui("options.marks")), say(ui(f"options.marks-{shell.marks}"))),
             Item("speed", say(ui("options.speed")), say(ui("options.speed-slow" if shell.low_bandwidth else "options.speed-normal"))),
             Item("tongue", say(ui("options.language")), "English" if shell.language == "en" else "中文"),
         )
+
+    def _goal(self) -> str:
+        """Return what the machine is wanted for."""
+        return self.wizard.answers.hardware.goal or "train"
 
     def explained(self, key: str) -> str:
         """Return what the option changes."""
@@ -48,6 +55,8 @@ class OptionsPage(ListPage):
         """Change an option to its next value."""
         shell = self.shell
         match key:
+            case "goal":
+                self.wizard.take({"hardware.goal": _GOALS[(_GOALS.index(self._goal()) + 1) % len(_GOALS)]})
             case "theme":
                 shell.use_palette(_PALETTES[(_PALETTES.index(shell.palette) + 1) % len(_PALETTES)])
             case "marks":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from textual import events
 
 from steps.errors import BringupError
-from steps.model.action import Packages, Reboot
+from steps.model.action import Manual, Packages, Reboot
 from steps.model.base import phrase
 from steps.model.plan import digest
 from tui import summary
@@ -228,7 +228,20 @@ class ReviewScreen(MenuPage):
         elif plan is None or not plan.actions:
             self.remark(self.shell.say(ui("review.next-nothing")))
         else:
-            self.bringup.start(self.bringup.wizard.backend.without_root(plan) if self._split() else plan)
+            self._start(self.wizard.backend.without_root(plan) if self._split() else plan)
+
+    def _start(self, plan: Plan) -> None:
+        """Start the run; what changes the kernel's start or its switches wants a typed word first."""
+        word = self.wizard.backend.word(plan)
+        if not word:
+            self.bringup.start(plan)
+            return
+        from tui.screens.confirm import ConfirmPage
+
+        say = self.shell.say
+        touched = [say(action.title) for action in plan.actions if action.id.startswith("firmware.") and not isinstance(action, Manual)]
+        sentences = (say(ui("write.title")), *(f"· {title}" for title in touched), say(ui("write.kept")))
+        self.app.push_screen(ConfirmPage(say(ui("review.title")), sentences, lambda: self.bringup.start(plan), word=word))
 
     def do_why(self) -> None:
         """Show the findings of all answers."""

@@ -140,7 +140,7 @@ class StepScreen(WizardPage):
         row = self.row()
         if self._field is not None:
             return (Key((), "", "Enter", ui("key.keep-text")), Key((), "", "Esc", ui("key.leave-text")))
-        return keys_of(row)
+        return keys_of(row, self.step.KEY)
 
     def on_key(self, event: events.Key) -> None:
         """Remember a digit, then do what the key says."""
@@ -271,6 +271,16 @@ class StepScreen(WizardPage):
             self._teaching = not self._teaching
         else:
             self.remark(self.shell.say(ui("step.no-teaching")))
+
+    def do_map(self) -> None:
+        """Show how the machine is connected."""
+        from tui.screens.map import MapPage
+
+        self.app.push_screen(MapPage(self))
+
+    def do_card(self) -> None:
+        """Write the card with the board's menu paths."""
+        self.bringup.save_card()
 
     def do_again(self) -> None:
         """Look at the machine again."""

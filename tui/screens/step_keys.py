@@ -24,8 +24,16 @@ _WHY = Key(("w",), "why", "w", ui("key.why"))
 _REST = Key(("a",), "accept_rest", "a", ui("key.accept-rest"))
 
 
-def keys_of(row: Row) -> tuple[Key, ...]:
-    """Return the keys for a row, the most needed first."""
+_MAP = Key(("m",), "map", "m", ui("key.map"))
+_CARD = Key(("e",), "card", "e", ui("key.card"))
+
+
+_OWN = {"hardware": (_MAP,), "firmware": (_CARD, _MAP._replace(footer=False))}
+"""Keys that only one step has."""
+
+
+def keys_of(row: Row, step: str = "") -> tuple[Key, ...]:
+    """Return the keys for a row, the most needed first; `step` adds those that only one step has."""
     kind = row.choice.kind if row.choice is not None else "facts"
     option = row.option
     takeable = option is not None and option.takeable
@@ -45,4 +53,4 @@ def keys_of(row: Row) -> tuple[Key, ...]:
     if option is not None and hint.fix_of(option) is not None:
         keys.append(Key(("f",), "fix", "f", ui("key.fix")))
     why = _WHY._replace(footer=takeable or kind != "one")
-    return (*keys, _BACK, why, _REST, *_QUIET)
+    return (*keys, _BACK, *_OWN.get(step, ()), why, _REST, *_QUIET)

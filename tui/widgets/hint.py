@@ -16,7 +16,24 @@ LABEL: dict[Language, int] = {"en": 9, "zh_CN": 6}
 LINKS = 4
 """How many links of a causal chain are drawn; the why page has all."""
 _SEVERITY_MARK = {"error": "bad", "warning": "catch", "info": "info", "ok": "good"}
-_ORDER = ("measured", "bios", "linux", "changes", "keeps", "leads-to", "file", "cost", "undo", "after", "trap", "instead", "from", "source")
+_ORDER = (
+    "measured",
+    "matters",
+    "change",
+    "bios",
+    "linux",
+    "changes",
+    "keeps",
+    "leads-to",
+    "file",
+    "cost",
+    "undo",
+    "after",
+    "trap",
+    "instead",
+    "from",
+    "source",
+)
 _LAST_TO_STAY = (
     "after",
     "from",
@@ -28,7 +45,9 @@ _LAST_TO_STAY = (
     "changes",
     "instead",
     "trap",
+    "matters",
     "measured",
+    "change",
     "linux",
     "bios",
     "leads-to",
@@ -104,7 +123,9 @@ def _blocks(language: Language, choice: Choice, option: Option, columns: int) ->
     because = [say(language, link) for link in main.because] if main is not None else []
     if because:
         end: Line = (Span(f"{MARKS[option.mark]} ", option.mark), Span(say(language, option.label)))
-        blocks.append(Block(tuple(chain(say(language, phrase("ui.note.because")), because, end, indent, columns)), 90, gap=True))
+        # What is only looked at says in its notes what was measured and what to do; where the pane is short, those go before the chain.
+        stays = 29 if choice.kind == "facts" else 90
+        blocks.append(Block(tuple(chain(say(language, phrase("ui.note.because")), because, end, indent, columns)), stays, gap=True))
     blocks += _notes(language, option, main.source if main is not None else None, columns)
     fixable = fix_of(option)
     if fixable is not None:

@@ -1,0 +1,159 @@
+"""The rules of the way to a card: what its links may do, what its bridges do to direct copies, which node it hangs on.
+
+The speed of an idle link says nothing: the card lowers it to save power. It is judged of a card at work only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from steps.catalog import guide
+from steps.compat.setting import guest, setting
+from steps.detect.measures import short_name
+from steps.model.base import Words
+from steps.model.finding import Finding
+from steps.model.machine import Accelerator, Bridge, Machine, Network, judged
+
+_FULL_SPEED = ("P0", "P1", "P2")
+_NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html"
+
+
+def _slotted(machine: Machine) -> tuple[Accelerator, ...]:
+    """Return the judged cards that sit behind a link worth judging."""
+    return tuple(card for card in judged(machine) if not guide.on_board(card.name))
+
+
+def _title(machine: Machine, card: Accelerator) -> str:
+    return f"GPU {machine.accelerators.index(card)} {short_name(card)}"
+
+
+def _way(machine: Machine, card: Accelerator) -> tuple[Bridge, ...]:
+    """Return the bridges above a card, the root port first; empty where one of them is not described."""
+    known = {bridge.address: bridge for bridge in machine.bridges}
+    found = tuple(known[address] for address in card.bridges if address in known)
+    return found if len(found) == len(card.bridges) else ()
+
+
+def narrowest(machine: Machine, card: Accelerator) -> Bridge | None:
+    """Return the slowest bridge above a card that can do less than the card; `None` when none can or that is not known."""
+    most = card.pcie.max_generation if card.pcie else None
+    known = [(bridge.link.max_generation, bridge) for bridge in _way(machine, card) if bridge.link and bridge.link.max_generation]
+    if most is None or not known:
+        return None
+    generation, bridge = min(known, key=lambda one: one[0])
+    return bridge if generation < most else None
+
+
+def working(card: Accelerator) -> bool:
+    """Return whether a card computes right now, so that its link has no reason to rest."""
+    busy = card.utilization is not None and card.utilization >= guide.limit("busy").maximum
+    return busy and card.performance_state in _FULL_SPEED
+
+
+def pcie_link_below_max(machine: Machine) -> Finding | None:
+    """A card at work whose link stays slower than both its ends can, or a card in a slot that can do less than the card."""
+    if guest(machine):
+        return None
+    for card in _slotted(machine):
+        ends = narrowest(machine, card)
+        most = ends.link.max_generation if ends and ends.link else card.pcie.max_generation if card.pcie else None
+        now = card.pcie.generation if card.pcie else None
+        if working(card) and now is not None and most is not None and now < most:
+            because: tuple[Words, ...] = (f"{card.address}: Gen{now} / Gen{most}, {card.performance_state}, {card.utilization} %",)
+            source = guide.limit("busy").source
+            return setting("pcie-link-below-max", _title(machine, card), because, "warning", source, now=now, most=most)
+    for card in _slotted(machine):
+        slow = narrowest(machine, card)
+        if slow is not None and slow.link is not None and card.pcie is not None:
+            now, most = slow.link.max_generation or 0, card.pcie.max_generation or 0
+            facts = (f"{slow.address}: Gen{now}, {card.address}: Gen{most}",)
+            return setting("pcie-link-below-max", _title(machine, card), facts, "info", None, now=now, most=most)
+    return None
+
+
+def _native(card: Accelerator) -> int:
+    """Return the generation that a card's silicon has, else what it says of itself; 0 when neither is known."""
+    row = guide.native_link(card.architecture)
+    return max(row.generation if row else 0, (card.pcie.max_generation if card.pcie else None) or 0)
+
+
+def pcie_gen4_off(machine: Machine) -> Finding | None:
+    """A port above a card is held at Gen3 or slower, though the port and what hangs on it can do Gen4."""
+    if guest(machine):
+        return None
+    for card in _slotted(machine):
+        way = _way(machine, card)
+        # Ports lead down at even places (root port, switch port); between them stand the upper sides of switches.
+        for place in range(0, len(way), 2):
+            port = way[place]
+            below = way[place + 1].link if place + 1 < len(way) else None
+            able = (below.max_generation or 0) if below else _native(card) if place + 1 == len(way) else 0
+            held, can = port.target_generation, (port.link.max_generation or 0) if port.link else 0
+            if held is not None and held < 4 <= min(can, able):
+                because: tuple[Words, ...] = (f"{port.address}: Target Link Speed Gen{held}, LnkCap Gen{can}",)
+                return setting("pcie-gen4-off", _title(machine, card), because, "warning", None, held=held, able=min(can, able))
+    return None
+
+
+def _pairs(machine: Machine) -> Iterator[tuple[Accelerator, Accelerator]]:
+    """Yield the pairs of cards that could copy to each other directly."""
+    able = [card for card in _slotted(machine) if guide.without_peers(card.name, card.architecture) is None]
+    yield from combinations(able, 2)
+
+
+def acs_on(machine: Machine) -> Finding | None:
+    """Bridges send direct copies up to the processor: a detour below a shared switch, only a check where cards hang on root ports."""
+    if guest(machine):
+        return None
+    known = {bridge.address: bridge for bridge in machine.bridges}
+    detour: set[str] = set()
+    checked: set[str] = set()
+    for first, second in _pairs(machine):
+        shared = set(first.bridges) & set(second.bridges)
+        between = [address for address in (*first.bridges, *second.bridges) if address not in shared]
+        found = {address for address in between if address in known and known[address].redirects}
+        (detour if shared else checked).update(found)
+    found = detour or checked
+    if not found:
+        return None
+    because: tuple[Words, ...] = (f"ACSCtl ReqRedir+: {', '.join(sorted(found)[:6])}",)
+    return setting("acs-on", "ACS", because, "warning" if detour else "info", _NCCL, count=len(found))
+
+
+def sriov_off(machine: Machine) -> Finding | None:
+    """Virtual machines are wanted here, and no device that could be split is."""
+    sriov = machine.firmware.sriov
+    wanted = machine.tools.get("libvirt") is not None or any(card.kernel_driver == "vfio-pci" for card in machine.accelerators)
+    if guest(machine) or not wanted or sriov is None or not sriov.capable or sriov.enabled != 0:
+        return None
+    because: tuple[Words, ...] = (", ".join(f"{one.address}: 0 / {one.total} VF" for one in sriov.devices[:4]),)
+    return setting("sriov-off", "SR-IOV", because, "info", None, count=len(sriov.capable))
+
+
+def numa_misplaced(machine: Machine) -> Finding | None:
+    """A card hangs on a node without memory or processors, or the fast network on another node than every card."""
+    if guest(machine):
+        return None
+    bare = {one.node for one in machine.memory.nodes if one.bytes == 0 or one.threads == 0}
+    lonely = [card for card in _slotted(machine) if card.numa_node in bare]
+    if lonely:
+        card = lonely[0]
+        fact = next(one for one in machine.memory.nodes if one.node == card.numa_node)
+        because: tuple[Words, ...] = (f"{card.address}: node {fact.node}, {(fact.bytes or 0) >> 30} GiB, {fact.threads} CPU",)
+        return setting("numa-misplaced", _title(machine, card), because, "warning", None, first=_title(machine, card), node=fact.node)
+    nodes = {card.numa_node for card in _slotted(machine)}
+    fast = [network for network in machine.networks if _carries(network)]
+    if not nodes or None in nodes or not fast or any(network.numa_node in nodes for network in fast):
+        return None
+    network = max(fast, key=lambda one: one.speed_mbps or 0)
+    facts = (f"{network.name}: node {network.numa_node}", f"GPU: node {', '.join(str(node) for node in sorted(nodes, key=str))}")
+    return setting("numa-misplaced", network.name, facts, "info", None, first=network.name, node=network.numa_node or 0)
+
+
+_FAST_MBPS = 25_000
+
+
+def _carries(network: Network) -> bool:
+    """Return whether gradients would go over an interface: up, fast, and on a known node."""
+    return network.up is True and (network.speed_mbps or 0) >= _FAST_MBPS and network.numa_node is not None

@@ -1,0 +1,75 @@
+"""The topology as SVG: boxes with elbows between them, sizes in one unit of text, no fonts or colours from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from steps.detect.topology import Node
+from steps.model.base import Record
+from steps.report.html import text
+
+_ROW, _STEP, _HEIGHT, _CELL, _MARGIN = 34, 44, 24, 7.6, 10
+
+
+class Box(Record):
+    """One node with its place on the page; `parent` is the row of the box that it hangs from."""
+
+    node: Node
+    row: int
+    depth: int
+    parent: int | None
+
+    @property
+    def left(self) -> float:
+        """Where the box begins."""
+        return _MARGIN + self.depth * _STEP
+
+    @property
+    def middle(self) -> float:
+        """The height of its middle."""
+        return _MARGIN + self.row * _ROW + _HEIGHT / 2
+
+    @property
+    def width(self) -> float:
+        """Wide enough for its text in a common monospaced font."""
+        return 16 + _CELL * len(self.node.text)
+
+
+def svg(roots: Sequence[Node]) -> str:
+    """Return the tree as one `<svg>` element, "" without anything to draw."""
+    boxes = list(_placed(roots))
+    if not boxes:
+        return ""
+    width = max(box.left + box.width for box in boxes) + _MARGIN
+    height = 2 * _MARGIN + len(boxes) * _ROW
+    drawn = (*(_elbow(box, boxes) for box in boxes if box.parent is not None), *(_box(box) for box in boxes))
+    size = f'viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" height="{height}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size}>' + "".join(drawn) + "</svg>"
+
+
+def _placed(roots: Sequence[Node]) -> Iterable[Box]:
+    """Yield every node with its place, from the top."""
+    waiting: list[tuple[Node, int, int | None]] = [(root, 0, None) for root in reversed(roots)]
+    row = 0
+    while waiting:
+        node, depth, parent = waiting.pop()
+        yield Box(node=node, row=row, depth=depth, parent=parent)
+        waiting += [(child, depth + 1, row) for child in reversed(node.children)]
+        row += 1
+
+
+def _elbow(box: Box, boxes: Sequence[Box]) -> str:
+    """Return the line from a box to the one that it hangs from; dashed where it is narrow."""
+    above = boxes[box.parent or 0]
+    corner = above.left + _STEP / 2
+    kind = "narrow" if box.node.narrow else "wire"
+    return f'<path class="{kind}" d="M{corner:.0f} {above.middle + _HEIGHT / 2:.0f} V{box.middle:.0f} H{box.left:.0f}"/>'
+
+
+def _box(box: Box) -> str:
+    """Return a box with its text."""
+    kind = f"{box.node.kind} narrow-box" if box.node.narrow else box.node.kind
+    return (
+        f'<rect class="{kind}" x="{box.left:.0f}" y="{box.middle - _HEIGHT / 2:.0f}" width="{box.width:.0f}" height="{_HEIGHT}" rx="3"/>'
+        f'<text x="{box.left + 8:.0f}" y="{box.middle + 4:.0f}">{text(box.node.text)}</text>'
+    )
