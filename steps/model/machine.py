@@ -10,6 +10,7 @@ from typing import Literal
 
 from steps.model.base import Record
 from steps.model.finding import Finding
+from steps.model.offers import Offers
 
 Vendor = Literal["nvidia", "amd", "intel", "habana", "other"]
 DriverState = Literal["working", "absent", "not-loaded", "mismatch", "blocked", "failing", "unknown"]
@@ -219,6 +220,8 @@ class Machine(Record):
     tools: Mapping[str, str | None] = {}
     gaps: tuple[Finding, ...] = ()
     """What could not be known, and why."""
+    offers: Offers | None = None
+    """What can be had from here; asked for after the machine is known, and no part of the `detect` document."""
 
 
 def judged(machine: Machine) -> tuple[Accelerator, ...]:
