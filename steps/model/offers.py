@@ -73,7 +73,7 @@ def has_wheel(offers: Offers | None, distribution: str, version: str, python: st
 
 def _suits(tag: str, python: str | None, arch: str | None) -> bool:
     """Return whether a wheel's tag is for the Python line and the architecture."""
-    interpreter, abi, platform = (tag.split("-") + ["", ""])[:3]
+    interpreter, abi, platform = [*tag.split("-"), "", ""][:3]
     if arch is not None and not platform.endswith((f"_{arch}", "any")):
         return False
     if python is None:
