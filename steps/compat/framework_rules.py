@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from itertools import chain
 
 from steps.catalog import frameworks as catalog
+from steps.catalog.load import remembered
 from steps.catalog.versions import at_least, number
 from steps.compat.case import Case
 from steps.compat.wheels import (
@@ -44,7 +44,7 @@ def _finding(
     return Finding(code=code, severity=severity, step="frameworks", subject=subject, params=params, because=because, source=source, fix=fix)
 
 
-@cache
+@remembered
 def _known(name: str) -> frozenset[str]:
     """Return the releases of one of the big three that we know."""
     if name == "torch":
