@@ -70,7 +70,8 @@ def nested(patch: Patch) -> Document:
 def machine(facts: Machine, language: Language) -> Document:
     """Return the `detect` document."""
     body = msgspec.to_builtins(msgspec.structs.replace(facts, offers=None))
-    del body["offers"]
+    for name in ("offers", "library_path", "headers", "held"):
+        del body[name]
     body["gaps"] = [finding(gap, language) for gap in facts.gaps]
     return document("detect", body)
 

@@ -22,16 +22,17 @@ PYTHONS = ("3.12", "3.11", "3.13", "3.10", "3.14")
 _KINDS = {"lts": 0, "production": 1, "legacy": 2, "new-feature": 3}
 
 
-def driver_patch(branch: str, flavor: str, source: str, server: bool = False) -> Patch:
-    """Return the answers that name one driver."""
-    return {"driver.branch": branch, "driver.flavor": flavor, "driver.source": source, "driver.server": True if server else None}
+def driver_patch(branch: str, flavor: str, source: str, server: bool | None = None) -> Patch:
+    """Return the answers that name one driver; `server` is said only where it is not what nobody's choice would come to."""
+    return {"driver.branch": branch, "driver.flavor": flavor, "driver.source": source, "driver.server": server}
 
 
-def archive_drivers(row: stack.Distribution | None) -> Iterator[Patch]:
-    """Yield the drivers of a distribution's own archive."""
+def archive_drivers(row: stack.Distribution | None, data_center: bool = False) -> Iterator[Patch]:
+    """Yield the drivers of a distribution's own archive; on data-center cards plain packages must be asked for."""
     for variant in row.archive if row else ():
         branch, _, rest = variant.partition("-")
-        yield driver_patch(branch, "open" if rest.endswith("open") else "proprietary", "distro", rest.startswith("server"))
+        server = True if rest.startswith("server") else False if data_center else None
+        yield driver_patch(branch, "open" if rest.endswith("open") else "proprietary", "distro", server)
 
 
 def repository_drivers(case: Case) -> Iterator[Patch]:
@@ -59,7 +60,7 @@ def driver_candidates(machine: Machine, base: Profile, branch: str | None = None
         keeps = version and not (bare.wsl or bare.contained) and bare.gpus
         return (KEEP if keeps else NO_DRIVER,) if branch is None else ()
     ranked: list[tuple[tuple[object, ...], Patch]] = []
-    for patch in chain((KEEP,), archive_drivers(bare.distribution), repository_drivers(bare)):
+    for patch in chain((KEEP,), archive_drivers(bare.distribution, bare.data_center), repository_drivers(bare)):
         case = Case(machine, answered(base, patch))
         if (branch and case.driver.branch != branch) or not _worth_it(case, asked=branch is not None):
             continue

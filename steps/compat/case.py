@@ -184,18 +184,40 @@ class Case:
 
     @cached_property
     def driver(self) -> DriverCase:
-        """The driver that will run."""
+        """The driver that will run; what the answers leave open is what the packages would turn out to be."""
         answers = self.answers.driver
         version, _ = installed_driver(self.machine)
         if answers.branch and answers.source != "keep":
             row = stack.branches().get(answers.branch)
-            return DriverCase(
-                "planned", answers.branch, row.latest if row else answers.branch, answers.flavor, answers.source, bool(answers.server)
-            )
+            flavor = answers.flavor or self._flavor(row)
+            server = self._server(answers.branch, flavor) if answers.server is None else answers.server
+            source = answers.source or self._source(archive_name(answers.branch, server, flavor))
+            return DriverCase("planned", answers.branch, row.latest if row else answers.branch, flavor, source, server)
         if version is None:
             return DriverCase("none")
         origin: Literal["host", "installed"] = "host" if self.wsl or self.contained else "installed"
         return DriverCase(origin, line(version, 1), version, self.machine.driver.flavor, "keep")
+
+    def _flavor(self, row: stack.Branch | None) -> Flavor | None:
+        """Return the kernel modules that suit the cards where nobody chose; `None` for a branch that we do not know."""
+        if row is None:
+            return None
+        kinds = {gpu.row.open_modules for gpu in self.gpus if gpu.row}
+        if row.open_modules == "none" or "unsupported" in kinds:
+            return "proprietary"
+        return "open" if row.open_modules != "optional" or "required" in kinds else "proprietary"
+
+    def _server(self, branch: str, flavor: Flavor | None) -> bool:
+        """Return whether Ubuntu's -server packages are meant where nobody chose: on data-center cards, if there are any."""
+        archive = self.distribution.archive if self.distribution else ()
+        plain, server = (archive_name(branch, kind, flavor) in archive for kind in (False, True))
+        return server and (self.data_center or not plain)
+
+    def _source(self, variant: str) -> str | None:
+        """Return where a driver comes from where nobody chose: the system's archive if it has it, else NVIDIA's repository."""
+        if self.distribution and variant in self.distribution.archive:
+            return "distro"
+        return "nvidia-repo" if self.repository else None
 
     @cached_property
     def torch(self) -> frameworks.TorchRelease | None:
@@ -207,6 +229,23 @@ class Case:
     def variant(self) -> str | None:
         """The wanted variant; without one it is the package index's own."""
         return self.answers.frameworks.get("variant") or (self.torch.default_variant if self.torch else None)
+
+    @cached_property
+    def tensorflow(self) -> frameworks.TensorflowRelease | None:
+        """The row of the wanted TensorFlow."""
+        wanted = self.answers.frameworks.get("tensorflow")
+        return next((row for row in frameworks.tensorflow_releases() if row.version == wanted), None) if wanted else None
+
+    @cached_property
+    def jax(self) -> frameworks.JaxRelease | None:
+        """The row of the wanted JAX."""
+        wanted = self.answers.frameworks.get("jax")
+        return next((row for row in frameworks.jax_releases() if row.version == wanted), None) if wanted else None
+
+    @property
+    def arm(self) -> bool:
+        """Whether the processor is a 64-bit Arm."""
+        return self.machine.os.arch in ("aarch64", "arm64")
 
     @cached_property
     def others(self) -> tuple[frameworks.OtherRelease, ...]:
@@ -233,6 +272,11 @@ class Case:
             return None
         majors = {number(kit.version)[0] for kit in self.machine.toolkits if kit.version and number(kit.version)}
         return majors.pop() if len(majors) == 1 else None
+
+
+def archive_name(branch: str, server: bool, flavor: Flavor | None) -> str:
+    """Return how a distribution's archive calls a driver: `580-server-open`."""
+    return branch + ("-server" if server else "") + ("-open" if flavor == "open" else "")
 
 
 def repository_arch(arch: str | None) -> str:

@@ -32,3 +32,17 @@ def driver_finding(
         source=source,
         fix=fix,
     )
+
+
+def framework_finding(
+    code: str,
+    severity: Severity,
+    because: tuple[Words, ...],
+    source: str | None,
+    subject: str,
+    *,
+    fix: Patch | None = None,
+    **params: Param,
+) -> Finding:
+    """Return a finding of the frameworks step."""
+    return Finding(code=code, severity=severity, step="frameworks", subject=subject, params=params, because=because, source=source, fix=fix)

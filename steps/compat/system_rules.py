@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 from steps.catalog import stack
 from steps.catalog.versions import at_least, line, number
-from steps.compat.case import Case
+from steps.compat.case import Case, archive_name
 from steps.compat.findings import driver_finding
 from steps.model.base import Words, phrase
 from steps.model.finding import Finding, Patch
 
 Found = tuple[Finding, ...]
+_DRIVER_PACKAGE = re.compile(r"(lib)?nvidia-|libcuda1|cuda-drivers|linux-(modules|objects|signatures)-nvidia")
 
 
 def unknown_distro(case: Case) -> Found:
@@ -104,7 +107,7 @@ def archive_variant(case: Case) -> str | None:
     """Return the distribution's own variant of the wanted driver (`580-server-open`), or `None` when it has none."""
     if case.distribution is None or case.driver.branch is None:
         return None
-    wanted = case.driver.branch + ("-server" if case.driver.server else "") + ("-open" if case.driver.flavor == "open" else "")
+    wanted = archive_name(case.driver.branch, case.driver.server, case.driver.flavor)
     return wanted if wanted in case.distribution.archive else None
 
 
@@ -131,16 +134,27 @@ def kernel_too_new_for_driver(case: Case) -> Found:
 
 
 def kernel_headers_missing(case: Case) -> Found:
-    """Without the kernel's headers DKMS builds nothing; detection says so when it saw it."""
-    if case.driver.origin != "planned":
+    """Without the kernel's headers DKMS builds nothing; ready modules need none."""
+    kernel = case.machine.os.kernel
+    if case.driver.origin != "planned" or case.machine.headers is not False or kernel is None:
         return ()
-    missing = [gap for gap in case.machine.gaps if gap.code == "kernel-headers-missing"]
-    kernel = case.machine.os.kernel or "?"
-    return (
-        (driver_finding(case, "kernel-headers-missing", "warning", missing[0].because, missing[0].source, subject=kernel, kernel=kernel),)
-        if missing
-        else ()
-    )
+    if signed(case) and case.machine.firmware.secure_boot == "enabled":
+        return ()
+    because = (phrase("driver.because.headers", folder=f"/lib/modules/{kernel}/build"),)
+    return (driver_finding(case, "kernel-headers-missing", "warning", because, "dkms(8)", subject=kernel, kernel=kernel),)
+
+
+def packages_held(case: Case) -> Found:
+    """The driver that is here was told to stay: the package manager would refuse to change it."""
+    if case.driver.origin != "planned" or not case.machine.held:
+        return ()
+    names = [name for name in case.machine.held if _DRIVER_PACKAGE.match(name)]
+    if not names:
+        return ()
+    short = names[0] if len(names) == 1 else f"{names[0]}, …"
+    because = (phrase("driver.because.held", names=", ".join(names)),)
+    command = f"apt-mark unhold {' '.join(names)}"
+    return (driver_finding(case, "packages-held", "warning", because, "apt-mark(8)", subject=names[0], names=short, command=command),)
 
 
 def mixed_driver_install(case: Case) -> Found:

@@ -61,5 +61,8 @@ def _detect(host: Probes) -> Machine:
         nccl=toolkits.nccl(host, installed),
         environments=environments.environments(host),
         tools=tools.tools(host, installed),
+        library_path=toolkits.library_path(host),
+        headers=system.headers(host, os.kernel),
+        held=packages.held(host),
         gaps=gaps.gaps(host, os=os, memory=main_memory, cards=found, driver=driven, smi=said),
     )

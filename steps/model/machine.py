@@ -220,6 +220,12 @@ class Machine(Record):
     tools: Mapping[str, str | None] = {}
     gaps: tuple[Finding, ...] = ()
     """What could not be known, and why."""
+    library_path: tuple[str, ...] | None = None
+    """The folders in LD_LIBRARY_PATH; no part of the `detect` document."""
+    headers: bool | None = None
+    """Whether the headers of the running kernel are here; no part of the `detect` document."""
+    held: tuple[str, ...] | None = None
+    """The packages that the package manager was told to leave alone; no part of the `detect` document."""
     offers: Offers | None = None
     """What can be had from here; asked for after the machine is known, and no part of the `detect` document."""
 
