@@ -48,9 +48,9 @@ def lay(merges: Mapping[tuple[str, str], Merge]) -> None:
         kept.cache_clear()
 
 
-def laid() -> frozenset[str]:
-    """Return the files that an overlay lies over."""
-    return frozenset(file for file, _ in _laid)
+def laid_now() -> Mapping[tuple[str, str], Merge]:
+    """Return what lies over the tables now, to be laid again later."""
+    return dict(_laid)
 
 
 @cache

@@ -53,7 +53,8 @@ class TorchRow(Record, omit_defaults=True):
     default_variant: Variant | None = None
     glibc_by_tag: Glibc
     pythons: Lines
-    pythons_aarch64: Lines | None = None
+    pythons_aarch64: Annotated[tuple[Line, ...], Meta(max_length=12)] | None = None
+    """`None` when the same as `pythons`, empty when there are no such wheels."""
     torchvision: Partners = ()
     torchaudio: Partners = ()
     pins: Requirements = ()
@@ -215,7 +216,9 @@ def _torch(row: TorchRow, old: catalog.TorchRelease | None, known: tuple[catalog
         "size_mb": row.size_mb,
     }
     if old is not None:
-        kept = {key: value for key, value in said.items() if value not in (None, ())}
+        kept = {key: value for key, value in said.items() if value not in (None, ()) or key == "pythons_aarch64"}
+        # A partner whose metadata asks nothing of PyTorch is known from elsewhere, and stays.
+        kept |= {"torchvision": _both(old.torchvision, row.torchvision), "torchaudio": _both(old.torchaudio, row.torchaudio)}
         return msgspec.structs.replace(old, **kept, source=f"{where}; {old.source}")
     variants = [catalog.TorchVariant(name="cpu")]
     if row.default_variant:
@@ -228,6 +231,11 @@ def _torch(row: TorchRow, old: catalog.TorchRelease | None, known: tuple[catalog
         variant=tuple(variants),
         **said,  # type: ignore[arg-type]  # the fields above, by name
     )
+
+
+def _both(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
+    """Return all partners, oldest first."""
+    return tuple(sorted({*old, *new}, key=number))
 
 
 def _like(name: str, known: tuple[catalog.TorchRelease, ...], where: str) -> catalog.TorchVariant:

@@ -7,6 +7,7 @@ In every mapping three things differ: a name that is missing was *not asked for*
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from typing import Literal
 
 from steps.model.base import Record
@@ -30,34 +31,31 @@ class Offers(Record):
     """When the network was last asked, seconds since the epoch; `None` when nothing came from it."""
 
 
-def place_of(offers: Offers | None, packages: tuple[str, ...], version: str | None = None) -> Place | None:
-    """Return where all of these system packages can be had, at a version that starts with `version`.
+def place_of(offers: Offers | None, packages: tuple[str, ...]) -> Place | None:
+    """Return where all of these system packages ("name", or "name=580.*") can be had.
 
     `None` says that nobody could be asked; "known" that who was asked has not all of them.
     """
     if offers is None or not packages:
         return None
-    answers: list[tuple[Place, bool | None]] = [
-        ("here", _has(offers.here, packages, version)),
-        ("added", _has(offers.added, packages, version)),
-    ]
+    answers: list[tuple[Place, bool | None]] = [("here", _has(offers.here, packages)), ("added", _has(offers.added, packages))]
     found: Place | None = next((place for place, has in answers if has), None)
     return found or ("known" if any(has is False for _, has in answers) else None)
 
 
-def _has(offered: Mapping[str, tuple[str, ...]] | None, packages: tuple[str, ...], version: str | None) -> bool | None:
+def _has(offered: Mapping[str, tuple[str, ...]] | None, packages: tuple[str, ...]) -> bool | None:
     """Return whether an index has all the packages; `None` when it was not asked for each of them."""
-    if offered is None or any(name not in offered for name in packages):
+    wanted = [package.partition("=") for package in packages]
+    if offered is None or any(name not in offered for name, _, _ in wanted):
         return None
-    return all(any(_matches(one, version) for one in offered[name]) for name in packages)
+    return all(any(_matches(one, version) for one in offered[name]) for name, _, version in wanted)
 
 
-def _matches(offered: str, wanted: str | None) -> bool:
-    """Return whether a Debian or RPM version is of the wanted upstream version or line: an epoch does not count."""
-    if wanted is None:
+def _matches(offered: str, wanted: str) -> bool:
+    """Return whether an offered version is the wanted one: "" is any, "580.*" a line; an epoch that is not said does not count."""
+    if not wanted:
         return True
-    upstream = offered.partition(":")[2] or offered
-    return upstream == wanted or upstream.startswith((f"{wanted}.", f"{wanted}-", f"{wanted}+", f"{wanted}~"))
+    return any(fnmatchcase(one, wanted) for one in (offered, offered.partition(":")[2], offered.partition("-")[0]))
 
 
 def has_wheel(offers: Offers | None, distribution: str, version: str, python: str | None = None, arch: str | None = None) -> bool | None:
