@@ -85,12 +85,14 @@ def run(asked: Mapping[str, Any], environ: Mapping[str, str], language: Language
         print(f"bringup {version('bringup')}")
         return 0
     verb = asked.get("verb") or "wizard"
-    if verb in ("doctor", "report") or asked.get("update"):
-        raise InputError("not-yet", verb="knowledge update" if asked.get("update") else verb)
+    if verb in ("doctor", "report"):
+        raise InputError("not-yet", verb=verb)
     if verb == "wizard":
         return _wizard(asked, environ, language)
     console = _console(asked, language)
-    if verb in ("detect", "capture", "knowledge"):
+    if verb == "knowledge":
+        return _knowledge(asked, environ, console)
+    if verb in ("detect", "capture"):
         return _look(verb, asked, console)
     from steps.headless import choices, runs
 
@@ -115,13 +117,18 @@ def _look(verb: str, asked: Mapping[str, Any], console: Console) -> int:
     """Run a verb that only looks; it loads nothing that chooses or changes."""
     from steps.headless import facts
 
-    match verb:
-        case "detect":
-            return facts.detect(console)
-        case "capture":
-            return facts.capture(console, asked["file"])
-        case _:
-            return facts.knowledge(console)
+    return facts.capture(console, asked["file"]) if verb == "capture" else facts.detect(console)
+
+
+def _knowledge(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:
+    """Show or refresh what is known; a person on a terminal signs the changes off."""
+    from steps.headless import knowledge
+
+    if not asked.get("update"):
+        return knowledge.knowledge(console, environ)
+    on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    confirm = (lambda question: input(question).strip().lower() in ("y", "yes")) if on_terminal else None
+    return knowledge.update(console, environ, confirm)
 
 
 def _asked(asked: Mapping[str, Any], language: Language) -> Asked:

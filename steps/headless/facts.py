@@ -1,4 +1,4 @@
-"""The verbs that look: `detect`, `capture`, `knowledge`; and the machine that the other verbs work on."""
+"""The verbs that look: `detect`, `capture`; and the machine that the other verbs work on."""
 
 from __future__ import annotations
 
@@ -78,16 +78,4 @@ def capture(console: Console, path: str) -> int:
     data = record(host)
     LocalHost().write_bytes(path, data, 0o644)
     console.err(say(console.asked.language, phrase("cli.captured", file=path, kilobytes=len(data) // 1024)))
-    return DONE
-
-
-def knowledge(console: Console) -> int:
-    """Print what is known, how old, from where."""
-    from steps.catalog import tables
-
-    known = tables.all_tables()
-    if console.asked.json:
-        console.document(documents.document("knowledge", {"tables": [msgspec.to_builtins(one) for one in known]}))
-    else:
-        console.lines(lines.knowledge(known, console.asked.language))
     return DONE

@@ -200,6 +200,6 @@ def _from_disk(address: str, parts: SplitResult, most: int) -> Answer:
     tree = FileTree()
     body = tree.read_bytes(f"{path.rstrip('/')}/index.html" if path.endswith("/") else path)
     if body is None or len(body) > most:
-        raise Unreachable(f"{path} cannot be read")
+        raise Unreachable(f"{path} cannot be read", None if tree.exists(path) else 404)
     kind = "text/html" if path.endswith("/") else ""
     return Answer(address=address, body=body, kind=kind, total=len(body))

@@ -58,6 +58,19 @@ def prepared(machine: Machine, host: Host, installer: Installer, *, today: str, 
 
     Raises `PreflightError` for an index that cannot be read at all by its address.
     """
+    laid = load.laid_now()
+    # What the built-in tables lack is read again each time; an earlier overlay must not count as theirs.
+    overlay.use({})
+    try:
+        return _prepared(machine, host, installer, today, seconds, laid)
+    finally:
+        load.lay(laid)
+
+
+def _prepared(
+    machine: Machine, host: Host, installer: Installer, today: str, seconds: float, laid: Mapping[tuple[str, str], load.Merge]
+) -> Update:
+    """Return the update, over the built-in tables alone."""
     unread: list[str] = []
     source = Source(installer, seconds=seconds, said=unread.append)
     projects = source.projects(releases.PROJECTS)
@@ -78,6 +91,7 @@ def prepared(machine: Machine, host: Host, installer: Installer, *, today: str, 
     sound = {name: file for name, file in found.items() if overlay.read(name, text(file)) == file}
     unread += [f"{name}: would be refused" for name in found if name not in sound]
     untold = tuple(name for name in newest if name not in known)
+    load.lay(laid)
     return Update(files=sound, changes=changes(sound), unread=tuple(dict.fromkeys(unread)), untold=untold)
 
 
