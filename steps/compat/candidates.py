@@ -69,6 +69,20 @@ def driver_candidates(machine: Machine, base: Profile, branch: str | None = None
     return tuple(patch for _, patch in sorted(ranked, key=lambda pair: pair[0]))
 
 
+def every_driver(machine: Machine, base: Profile) -> tuple[Patch, ...]:
+    """Return every driver that can be taken without an error, new-feature branches among them, in no order of preference."""
+    bare = Case(machine, answered(base, NO_DRIVER))
+    if not bare.gpus or bare.wsl or bare.contained or bare.virtual_gpu or all(gpu.row is None for gpu in bare.gpus):
+        return driver_candidates(machine, base)
+    offers = (KEEP, *archive_drivers(bare.distribution, bare.data_center), *repository_drivers(bare))
+    return tuple(patch for patch in offers if _can_be(Case(machine, answered(base, patch))))
+
+
+def _can_be(case: Case) -> bool:
+    """Return whether a driver may be had at all and nothing forbids it."""
+    return _worth_it(case, asked=True) and not any(finding.severity == "error" for finding in driver_findings(case))
+
+
 def _worth_it(case: Case, asked: bool) -> bool:
     """Return whether a driver may be a candidate at all: a working one to keep, or one of a branch that we know."""
     if case.driver.source == "keep":

@@ -11,7 +11,7 @@ from steps.compat import candidates
 from steps.compat.case import Case, installed_driver
 from steps.compat.driver_rules import driver_findings
 from steps.compat.framework_rules import wheel_findings
-from steps.compat.repairs import repaired
+from steps.compat.repairs import everything, repaired
 from steps.compat.together_rules import frameworks_conflict
 from steps.compat.toolkit_rules import toolkit_findings
 from steps.compat.wheels import cuda_of, jax_extra, pythons_of
@@ -58,17 +58,12 @@ def judge_frameworks(machine: Machine, profile: Profile) -> Found:
 def judge(machine: Machine, profile: Profile) -> Found:
     """Return everything that is to be said about the stack that the profile comes to."""
     case = Case(machine, profile)
-    return repaired(case, _all(case))
+    return repaired(case, everything(case))
 
 
 def _frameworks(case: Case) -> Found:
     """Return what is to be said about single wheels, and about them together."""
     return wheel_findings(case) + frameworks_conflict(case)
-
-
-def _all(case: Case) -> Found:
-    """Return what all rules find, without repairs."""
-    return driver_findings(case) + toolkit_findings(case) + _frameworks(case)
 
 
 def _clean(found: Found) -> bool:
@@ -110,7 +105,7 @@ def _search(machine: Machine, wanted: dict[str, Wish]) -> Profile | None:
     for drivers in _drivers(machine, wanted.get("driver")):
         for profile in _with_frameworks(machine, drivers, wanted):
             complete = _with_toolkit(machine, profile, wanted)
-            if complete is not None and _clean(_all(Case(machine, complete))):
+            if complete is not None and _clean(everything(Case(machine, complete))):
                 return complete
     return None
 
@@ -284,7 +279,7 @@ def _facts(machine: Machine, core: tuple[Wish, ...]) -> tuple[tuple[Words, ...],
     if "torch" in wanted:
         patch |= _literal_torch(patch.get("frameworks.torch"), wanted)
     case = Case(machine, answered(_least(machine, wanted), patch))
-    found = tuple(finding for finding in _all(case) if finding.severity == "error")
+    found = tuple(finding for finding in everything(case) if finding.severity == "error")
     facts = tuple(
         dict.fromkeys(
             (word.key, tuple(sorted(word.params.items()))) if not isinstance(word, str) else word for one in found for word in one.because
