@@ -109,8 +109,13 @@ def plan(made: Plan, found: Iterable[Finding], language: Language) -> Iterator[s
     """Yield the numbered actions with their commands and sizes."""
     if not made.actions:
         yield say(language, phrase("cli.nothing-to-do"))
+    found = tuple(found)
+    unsure = {one.params.get("action"): one for one in found if one.code == "unverified"}
     for number, action in enumerate(made.actions, start=1):
         yield f"{number:>3}  {say(language, action.title)}"
+        if action.id in unsure:
+            reasons = " ".join(say(language, reason) for reason in unsure[action.id].because)
+            yield f"       {say(language, phrase('cli.unverified'))}: {reasons}"
         command = shown(action)
         if command:
             yield f"       {'#' if action.by == 'root' else '$'} {shlex.join(command)}"

@@ -98,9 +98,9 @@ def run(asked: Mapping[str, Any], environ: Mapping[str, str], language: Language
 
     match verb:
         case "check":
-            return choices.check(console)
+            return choices.check(console, environ)
         case "recommend":
-            return choices.recommend(console, tuple(asked["want"]))
+            return choices.recommend(console, environ, tuple(asked["want"]))
         case "plan":
             return choices.plan(console, environ, asked["format"])
         case "runs":
@@ -146,6 +146,7 @@ def _asked(asked: Mapping[str, Any], language: Language) -> Asked:
         language=language,
         yes=bool(asked.get("yes")),
         verbose=bool(asked.get("verbose")),
+        offline=bool(asked.get("offline")),
     )
 
 

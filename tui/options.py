@@ -35,6 +35,7 @@ def parser() -> argparse.ArgumentParser:
     common.add_argument("--lang", choices=("en", "zh_CN"), help="language of the words")
     common.add_argument("--no-color", action="store_true", help="no colours; marks and words say everything")
     common.add_argument("--low-bandwidth", action="store_true", help="few frames, closed log")
+    common.add_argument("--offline", action="store_true", help="ask no network what is on offer; what only it can confirm stays unverified")
     common.add_argument("-y", "--yes", action="store_true", help="start without asking")
     common.add_argument("-v", "--verbose", action="store_true", help="say more; with a fault of ours, where it happened")
     top = argparse.ArgumentParser(
@@ -53,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
         added[name].add_argument("run", nargs="?", metavar="RUN", help="the run's id; the newest when left out")
     added["verify"].add_argument("--of-run", action="store_true", help=argparse.SUPPRESS)
     added["capture"].add_argument("file", metavar="FILE")
-    added["knowledge"].add_argument("update", nargs="?", choices=("update",))
+    added["knowledge"].add_argument("update", nargs="?", choices=("update",), help="read the indexes anew; the changes are shown first")
     added["doctor"].add_argument("--log", action="append", default=[], metavar="FILE")
     added["report"].add_argument("--html", metavar="FILE")
     return top

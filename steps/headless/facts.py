@@ -10,6 +10,7 @@ from steps import documents, lines, resources
 from steps.detect.machine import detect as detect_machine
 from steps.detect.summary import headline
 from steps.engine.client import invoking_owner
+from steps.headless import knowing, offering
 from steps.headless.console import DONE, Asked, Console
 from steps.host.base import Host
 from steps.host.local import LocalHost
@@ -34,10 +35,15 @@ def host_of(asked: Asked) -> Host:
 
 
 def load(asked: Asked, environ: Mapping[str, str]) -> Loaded:
-    """Look at the machine and return its facts and the target of actions."""
+    """Look at the machine and return its facts, with what was last seen on offer, and the target of actions.
+
+    From here on the person's own tables lie over the built-in ones.
+    """
+    knowing.lay(environ)
     host = host_of(asked)
     machine = detect_machine(host)
-    return Loaded(machine=machine, target=target_of(asked, host, machine, environ))
+    target = target_of(asked, host, machine, environ)
+    return Loaded(machine=offering.cached(machine, host, target.installer, environ), target=target)
 
 
 def target_of(asked: Asked, host: Host, machine: Machine, environ: Mapping[str, str]) -> Target:

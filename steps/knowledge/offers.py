@@ -7,8 +7,6 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from steps.catalog import frameworks as catalog
 from steps.catalog import stack
 from steps.catalog.versions import number
@@ -166,21 +164,6 @@ def listed(text: str, names: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     return {name: tuple(sorted(versions, key=lambda one: number(offered.upstream(one)), reverse=True)) for name, versions in found.items()}
 
 
-# --- the cache --------------------------------------------------------------------------------------
-
-
-def encoded(offers: Offers) -> bytes:
-    """Return the record as the cache keeps it."""
-    return msgspec.json.encode(offers)
-
-
-def decoded(data: bytes | None, *, now: float, hours: float = 12.0) -> Offers | None:
-    """Return what the cache kept; `None` when there is nothing, or it is unreadable, too old or from the future."""
-    if data is None:
-        return None
-    try:
-        kept = msgspec.json.decode(data, type=Offers)
-    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError):
-        return None
-    fresh = kept.asked is not None and 0 <= now - kept.asked <= hours * 3600
-    return kept if fresh else None
+def fresh(offers: Offers, now: float, hours: float) -> bool:
+    """Return whether the network's answer is no older than that, and not from the future."""
+    return offers.asked is not None and 0 <= now - offers.asked <= hours * 3600
