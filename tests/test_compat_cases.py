@@ -23,6 +23,12 @@ CARDS = {
     "4090": ("NVIDIA GeForce RTX 4090", "AD102", "ada", "8.9"),
     "gh200": ("NVIDIA GH200 480GB", "GH100", "hopper", "9.0"),
     "5090": ("NVIDIA GeForce RTX 5090", "GB202", "blackwell", "12.0"),
+    "gtx580": ("NVIDIA GeForce GTX 580", "GF110", "fermi", "2.0"),
+    "gtx680": ("NVIDIA GeForce GTX 680", "GK104", "kepler", "3.0"),
+    "h100": ("NVIDIA H100 80GB HBM3", "GH100", "hopper", "9.0"),
+    "b200": ("NVIDIA B200", "GB100", "blackwell", "10.0"),
+    "b300": ("NVIDIA B300", "GB110", "blackwell", "10.3"),
+    "pro6000": ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "GB202", "blackwell", "12.0"),
     "gb10": ("NVIDIA GB10", "GB20B", "blackwell", "12.1"),
 }
 

@@ -30,6 +30,9 @@ from steps.model.finding import Finding, Severity
 
 Found = tuple[Finding, ...]
 TESTED = "both wheels installed in one environment, 2026-11-30"
+FIRST_CUDA_ON_ARM = (2, 4)
+CUDA_ON_ARM = "https://github.com/pytorch/builder/issues/1971"
+"""Which release of PyTorch was the first with a CUDA wheel for aarch64, and where that stands."""
 BIG_THREE = ("torch", "tensorflow", "jax")
 
 
@@ -208,7 +211,8 @@ def _compiled(case: Case) -> list[tuple[str, bool, str]]:
     """Return the wanted wheels that are made for single platforms: (wheel, whether there is one for aarch64, source)."""
     release, found = torch_release(case), list[tuple[str, bool, str]]()
     if release:
-        found.append((f"torch {release.version}", True, release.source))
+        arm = cuda_of(variant_name(case)) is None or number(release.version) >= FIRST_CUDA_ON_ARM
+        found.append((f"torch {release.version}", arm, release.source if arm else CUDA_ON_ARM))
     if case.tensorflow:
         found.append((f"tensorflow {case.tensorflow.version}", case.tensorflow.aarch64, case.tensorflow.source))
     if case.jax:

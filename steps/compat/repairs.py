@@ -213,7 +213,7 @@ _WAYS: dict[str, Callable[[Case, Finding], Iterator[Patch]]] = {
     **dict.fromkeys(("gpu-unsupported-by-cuda", "gpu-too-new-for-cuda", "driver-too-old-for-cuda", "cuda-not-for-distro"), _cudas),
     **dict.fromkeys(("host-compiler-too-new", "host-glibc-too-new", "minor-version-compatibility"), _cudas),
     **dict.fromkeys(("cudnn-cuda-mismatch", "gpu-unsupported-by-cudnn"), _cudnns),
-    "nccl-cuda-mismatch": _nccls,
+    **dict.fromkeys(("nccl-cuda-mismatch", "gpu-unsupported-by-nccl"), _nccls),
     **dict.fromkeys(("wheel-lacks-gpu-kernels", "driver-too-old-for-wheel", "no-such-variant", "glibc-too-old"), _wheels),
     "no-wheel-for-platform": _wheels,
     "no-wheel-for-python": _pythons,
