@@ -123,6 +123,7 @@ def _framework(case: Case, best: Profile, name: str) -> Option:
     return Option(
         value=name,
         label=_label(changed, name, version),
+        short=f"torch {version}" if name == "torch" else "",
         mark=mark if version else "unknown",
         tag=tag if version else phrase("frameworks.tag.unknown"),
         sentences=() if mark == "bad" else (phrase(f"frameworks.explain.{name}"),),
@@ -189,7 +190,7 @@ def _notes(case: Case, name: str) -> tuple[Note, ...]:
     """Return what a framework leads to, and where its facts stand."""
     shown = next((one for one in framework_plan.requirements(case) if one.partition("[")[0].partition("=")[0] == name), name)
     notes = [
-        Note(label="leads-to", text=f"{'pip' if case.answers.environment.manager == 'venv' else 'uv pip'} install {shown}", command=True)
+        Note(label="leads-to", text=f"$ {'pip' if case.answers.environment.manager == 'venv' else 'uv pip'} install {shown}", command=True)
     ]
     release = torch_release(case)
     if name == "torch" and release:

@@ -91,6 +91,7 @@ def _interface(machine: Machine, answers: Profile, network: Network, *, recommen
     return Option(
         value=network.name,
         label=_label(network.name, speed),
+        short=network.name,
         mark=mark,
         tag=phrase(f"nccl.tag.{tag}"),
         sentences=(sentence,),
@@ -119,6 +120,7 @@ def _automatic(machine: Machine, answers: Profile, *, recommended: bool) -> Opti
     return Option(
         value=rules.AUTO,
         label=phrase("nccl.row.auto"),
+        short=phrase("nccl.row.auto-short"),
         mark="good",
         tag=phrase("nccl.tag.works"),
         sentences=(phrase("nccl.explain.auto"),),
@@ -165,7 +167,7 @@ def _p2p(machine: Machine, answers: Profile) -> Option:
         detail=detail,
         sentences=(phrase("nccl.explain.p2p"), *topology.links(machine)[:8]),
         findings=(finding,) if finding else (),
-        patch={"nccl.p2p": None if answers.nccl.p2p == "off" else "off"},
+        patch={"nccl.p2p": None} if answers.nccl.p2p == "off" else {} if len(found) < 2 else {"nccl.p2p": "off"},
     )
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from steps.model.plan import Plan
     from steps.model.profile import Profile
     from steps.model.step import Step
+    from tui.screens.step_acts import StepActs
 
 
 class BringupApp(LookingApp):
@@ -78,7 +79,7 @@ class BringupApp(LookingApp):
         if self.wizard.steps:
             self.open_step(self.wizard.steps[0])
 
-    def go_on(self, screen: StepScreen) -> None:
+    def go_on(self, screen: StepActs) -> None:
         """Go from a step to the next one, or to the review."""
         if screen.from_review:
             self.pop_screen()

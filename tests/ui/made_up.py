@@ -54,7 +54,7 @@ class DriverLike:
         branches = (
             _branch("580 open", "good", "recommended", recommended=True),
             _branch("595 open", "good", "works"),
-            _branch("570 open", "catch", "end of life", notes=(Note(label="changes", text="CUDA 13.0 → 12.8"),)),
+            _branch("570 open", "catch", "end of life", notes=(Note(label="leads-to", text="# apt-get install nvidia-570", command=True),)),
             _branch("580 proprietary", "bad", "needs open", findings=(NEEDS_OPEN,)),
         )
         source = (

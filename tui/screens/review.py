@@ -69,7 +69,8 @@ class ReviewScreen(MenuPage):
         if plan is None:
             return say(ui("review.sub-no-plan" if self.trouble is not None else "reading-now"))
         if self._errors():
-            return say(ui("review.sub-errors", count=len(self._errors())))
+            count = len(self._errors())
+            return say(ui("review.sub-errors" if count != 1 else "review.sub-error", count=count))
         if not plan.actions:
             return say(ui("review.sub-nothing"))
         if self._split():

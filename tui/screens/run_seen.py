@@ -159,7 +159,8 @@ def state_lines(seen: Seen) -> list[Line]:
 def _ending(seen: Seen) -> tuple[str, str]:
     """Return the mark and the sentence of a run that is over."""
     ink = {"done": "good", "undone": "good", "cancelled": "info"}.get(seen.state.status, "bad")
-    return ink, seen.say(f"line.{seen.state.status}")
+    rehearsed = seen.state.status == "done" and seen.plan.target.rehearsal
+    return ink, seen.say("line.rehearsed" if rehearsed else f"line.{seen.state.status}")
 
 
 def _running_line(seen: Seen, count: Span, gone: str) -> Line:
@@ -217,4 +218,6 @@ def next_words(seen: Seen) -> str:
         return seen.say("next.asks")
     if seen.state.status == "paused" and any(one.status == "running" for one in seen.state.actions.values()):
         return seen.say("next.pausing")
+    if seen.state.status == "done" and seen.plan.target.rehearsal:
+        return seen.say("next.rehearsed")
     return seen.say(f"next.{seen.state.status}")
