@@ -81,18 +81,25 @@ def _option(machine: Machine, item: str, found: dict[str, Finding], confirmed: t
     if item in confirmed and mark in ("unknown", "catch"):
         mark, tag = "info", phrase("firmware.tag.noted")
     notes = [Note(label="measured", text=one) for one in seen.measured]
-    if mark in ("catch", "unknown") and not rules.guest(machine):
+    translates = item == "iommu" and machine.firmware.iommu == "on"
+    if (mark in ("catch", "unknown") or translates) and not rules.guest(machine):
         notes += _menu_notes(machine, item)
     return Option(
         value=item,
         label=phrase(f"firmware.row.{item}"),
         mark=mark,
         tag=tag,
-        sentences=(phrase(f"firmware.explain.{item}"),),
+        sentences=(phrase(f"firmware.explain.{item}"), *_besides(machine, item, finding)),
         findings=(finding,) if finding else (),
         notes=tuple(notes),
         patch=_toggled(item, confirmed),
     )
+
+
+def _besides(machine: Machine, item: str, finding: Finding | None) -> tuple[Words, ...]:
+    """Return what is to be said of an item on this machine only: an IOMMU that translates between cards that copy through memory anyway."""
+    harmless = item == "iommu" and machine.firmware.iommu == "on" and finding is None and len(judged(machine)) > 1
+    return (phrase("firmware.explain.iommu-no-peers"),) if harmless and not rules.guest(machine) else ()
 
 
 def _toggled(item: str, confirmed: tuple[str, ...]) -> Patch:

@@ -47,7 +47,8 @@ def cpu_pcie_lanes_few(machine: Machine) -> Finding | None:
     lanes, count = machine.cpu.pcie_lanes, len(judged(machine))
     if lanes is None or wanted.met(lanes):
         return None
-    because = (phrase("hardware.because.lanes", cpu=machine.cpu.model or "CPU", lanes=lanes), phrase("hardware.because.cards", count=count))
+    cards_word = "hardware.because.cards" if count > 1 else "hardware.because.cards-one"
+    because = (phrase("hardware.because.lanes", cpu=machine.cpu.model or "CPU", lanes=lanes), phrase(cards_word, count=count))
     severity: Severity = "warning" if count > 1 else "info"
     return short(
         "cpu-pcie-lanes-few", machine.cpu.model or "CPU", wanted.source, because, severity, lanes=lanes, minimum=int(wanted.minimum)
@@ -105,7 +106,7 @@ def memory_small(machine: Machine) -> Finding | None:
     size = machine.memory.total_bytes
     if size is None or wanted.met(size):
         return None
-    because = (phrase("hardware.because.memory", size=memory(size)),)
+    because = (phrase("hardware.because.memory-wsl" if machine.os.wsl else "hardware.because.memory", size=memory(size)),)
     return short("memory-small", memory(size), wanted.source, because, size=memory(size), minimum=memory(int(wanted.minimum)))
 
 
@@ -132,7 +133,8 @@ def storage_no_data_tier(machine: Machine) -> Finding | None:
     if not _tiers_known(machine) or wanted.met(data_bytes(machine)):
         return None
     size = storage(data_bytes(machine))
-    return short("storage-no-data-tier", "SSD", wanted.source, _disk_facts(machine), size=size, minimum=storage(int(wanted.minimum)))
+    because = (*_disk_facts(machine), *_system_share(machine))
+    return short("storage-no-data-tier", "SSD", wanted.source, because, size=size, minimum=storage(int(wanted.minimum)))
 
 
 def storage_no_backup_tier(machine: Machine) -> Finding | None:
@@ -205,6 +207,12 @@ def _bytes(machine: Machine, tier: str) -> int:
 def _disk_facts(machine: Machine) -> tuple[Words, ...]:
     """Return the disks as facts."""
     return _together(f"{disk.name} {_disk_kind(disk)} {storage(disk.bytes or 0)}" for disk in machine.disks[:6])
+
+
+def _system_share(machine: Machine) -> tuple[Words, ...]:
+    """Return what of the NVMe disks counts for the system and so not for data; nothing without such disks."""
+    share = min(_bytes(machine, "nvme"), int(guide.demand("nvme").minimum))
+    return (phrase("hardware.because.share", size=storage(share)),) if share else ()
 
 
 def _disk_kind(disk: Disk) -> str:
