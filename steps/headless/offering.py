@@ -11,10 +11,10 @@ from steps.engine.client import invoking_owner
 from steps.headless import knowing
 from steps.host.base import Host
 from steps.host.own import OwnFolder
-from steps.knowledge import offers
+from steps.knowledge.local import joined, local
 from steps.model.base import Record
 from steps.model.machine import Machine
-from steps.model.offers import Offers
+from steps.model.offers import Offers, fresh
 from steps.model.plan import Installer
 
 _FILE = "offers.json"
@@ -41,7 +41,7 @@ def cached(machine: Machine, host: Host, installer: Installer, environ: Mapping[
         kept = msgspec.json.decode(text, type=_Cached) if text is not None else None
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError):
         kept = None
-    if kept is None or kept.asked_of != _asked_of(machine, host, installer) or not offers.fresh(kept.offers, time.time(), hours):
+    if kept is None or kept.asked_of != _asked_of(machine, host, installer) or not fresh(kept.offers, time.time(), hours):
         return machine
     return msgspec.structs.replace(machine, offers=kept.offers)
 
@@ -54,12 +54,14 @@ def asked(
     A recorded machine, and one that is not to ask the network, has what its own package manager says.
     """
     if host.rehearsal or not network:
-        return msgspec.structs.replace(machine, offers=offers.local(machine, host))
+        return msgspec.structs.replace(machine, offers=local(machine, host))
     known = cached(machine, host, installer, environ, hours=hours)
     if known.offers is not None:
         # The package lists change with every `apt-get update`, and asking them costs little.
-        mixed = offers.joined(offers.local(machine, host), known.offers, asked=known.offers.asked)
+        mixed = joined(local(machine, host), known.offers, asked=known.offers.asked)
         return msgspec.structs.replace(machine, offers=mixed)
+    from steps.knowledge import offers  # loads TLS, which most calls do not need
+
     found = offers.live(machine, host, installer, now=time.time())
     if found.asked is not None:
         kept = _Cached(asked_of=_asked_of(machine, host, installer), offers=found)

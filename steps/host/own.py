@@ -54,19 +54,13 @@ class OwnFolder:
             return error.strerror or type(error).__name__
         return None
 
-    def remove(self, name: str) -> None:
-        """Remove a file that is there; what cannot be removed stays."""
-        if os.geteuid() == 0 and self._uid != 0:
-            self._run(("rm", "-f", "--", f"{self.path}/{name}"), b"")
-            return
-        with contextlib.suppress(OSError):
-            Path(self.path, name).unlink()
-
     def _as_the_person(self, name: str, data: bytes, mode: int) -> str | None:
         """Write through programs that run as the person: a link in the folder leads nowhere they could not write themselves."""
         new = f"{self.path}/.{name}.new"
         for argv in (
-            ("install", "-D", "-m", f"{mode:o}", "/dev/stdin", new),
+            ("mkdir", "-p", "--", self.path),
+            ("dd", f"of={new}", "status=none"),
+            ("chmod", f"{mode:o}", "--", new),
             ("mv", "-f", "--", new, f"{self.path}/{name}"),
         ):
             trouble = self._run(argv, data)
@@ -88,6 +82,7 @@ class OwnFolder:
                 extra_groups=(),
                 env=environment,
                 cwd="/",
+                umask=0o022,
                 timeout=_SECONDS,
             )
         except (OSError, subprocess.SubprocessError) as error:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from packaging.requirements import InvalidRequirement, Requirement
-
 from steps.managers.offered import gpus_of
 from steps.model.action import AnyAction, Packages, Run
 from steps.model.base import Words, phrase
@@ -16,6 +14,8 @@ from steps.model.offers import Offers, has_wheel, place_of
 from steps.model.plan import Plan
 
 if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
     from steps.host.base import Host
 
 _STEPS: dict[str, StepKey] = {"driver": "driver", "toolkit": "toolkit", "nccl": "nccl", "monitoring": "monitoring"}
@@ -97,6 +97,8 @@ def wanted(action: Run) -> tuple[Requirement, ...]:
 
 
 def _parsed(word: str) -> Requirement | None:
+    from packaging.requirements import InvalidRequirement, Requirement  # 20 ms, needed only where a plan is made
+
     try:
         return Requirement(word)
     except InvalidRequirement:

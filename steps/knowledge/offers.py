@@ -11,6 +11,7 @@ from steps.catalog import frameworks as catalog
 from steps.catalog import stack
 from steps.catalog.versions import number
 from steps.host.web import Unreachable, Web, within
+from steps.knowledge.local import joined, local, named
 from steps.knowledge.source import Source
 from steps.managers import offered
 from steps.managers.index import Garbled, Wheel
@@ -31,26 +32,6 @@ _MOST_LIST = 64 << 20
 _LINUX_KIND = re.compile(r"linux")
 
 
-def local(machine: Machine, host: Host) -> Offers:
-    """Return what the machine's own package manager offers; no network is asked."""
-    row = stack.distribution_of(machine.os.id, machine.os.version)
-    manager = row.manager if row else None
-    names = (*_named(row), *(offered.drivers(host) if manager == "apt" else ()))
-    return Offers(here=offered.by(manager, host, names))
-
-
-def _named(row: stack.Distribution | None) -> tuple[str, ...]:
-    """Return every package that a plan could install from a repository, as the tables name it."""
-    names: list[str] = ["nvidia-open", "cuda-drivers", "nvidia-container-toolkit", "datacenter-gpu-manager"]
-    for variant in row.archive if row else ():
-        patterns = row.archive_packages.get(variant) or row.archive_packages.get("*") or () if row else ()
-        names += [pattern.format(variant=variant) for pattern in patterns]
-    names += [cuda.package for cuda in stack.cudas().values()]
-    names += [name for one in stack.cudnns() for name in (one.package, one.dev_package)]
-    names += ["libnccl2", "libnccl-dev"]
-    return tuple(dict.fromkeys(names))
-
-
 def live(machine: Machine, host: Host, installer: Installer, *, now: float, seconds: float = SECONDS) -> Offers:
     """Return what the machine and the network offer; each part that does not answer in time stays not known.
 
@@ -69,14 +50,6 @@ def live(machine: Machine, host: Host, installer: Installer, *, now: float, seco
         ],
     )
     return joined(*(one for one in answers if one is not None), asked=now)
-
-
-def joined(*parts: Offers, asked: float | None) -> Offers:
-    """Return the parts as one record; it bears a time only when the network said something."""
-    here = next((part.here for part in parts if part.here is not None), None)
-    added = next((part.added for part in parts if part.added is not None), None)
-    wheels = {name: releases for part in parts for name, releases in (part.wheels or {}).items()}
-    return Offers(here=here, added=added, wheels=wheels or None, asked=asked if wheels or added is not None else None)
 
 
 # --- Python -----------------------------------------------------------------------------------------
@@ -135,13 +108,13 @@ def repository(machine: Machine, installer: Installer, seconds: float) -> Mappin
     web = Web(proxy=installer.proxy, certificates=installer.certificates, seconds=seconds)
     try:
         packed = web.get(f"{row.url.format(arch=arch).rstrip('/')}/Packages.gz").body
-        text = _unpacked(packed).decode("utf-8", "replace")
+        text = unpacked(packed).decode("utf-8", "replace")
     except (Unreachable, Garbled):
         return None
-    return listed(text, _named(system))
+    return listed(text, named(system))
 
 
-def _unpacked(packed: bytes) -> bytes:
+def unpacked(packed: bytes) -> bytes:
     """Return what was packed, if it is no larger than such a list can be; raises `Garbled`."""
     unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     try:
@@ -162,8 +135,3 @@ def listed(text: str, names: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
         if name and version and name[1] in found:
             found[name[1]].add(version[1])
     return {name: tuple(sorted(versions, key=lambda one: number(offered.upstream(one)), reverse=True)) for name, versions in found.items()}
-
-
-def fresh(offers: Offers, now: float, hours: float) -> bool:
-    """Return whether the network's answer is no older than that, and not from the future."""
-    return offers.asked is not None and 0 <= now - offers.asked <= hours * 3600

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from email.utils import parsedate_to_datetime
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from steps.catalog.versions import number
 from steps.errors import PreflightError
@@ -111,7 +111,7 @@ def _wheels(found: Iterable[Mapping[str, Any]], name: str, base: str) -> Iterato
         matched = _WHEEL.fullmatch(str(entry.get("filename", "")))
         if not matched or re.sub(r"[-_.]+", "-", matched["name"]).lower() != name or not _FINAL.fullmatch(matched["version"]):
             continue
-        address = urljoin(base, str(entry.get("url", "")))
+        address = urldefrag(urljoin(base, str(entry.get("url", "")))).url
         here, there = urlsplit(base).scheme, urlsplit(address).scheme
         if entry.get("yanked") or there not in ("http", "https", here) or (there == "file" != here):
             continue

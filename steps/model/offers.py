@@ -83,3 +83,8 @@ def _suits(tag: str, python: str | None, arch: str | None) -> bool:
     if abi == "none":
         return any(one in ("py3", f"py{wanted}", f"cp{wanted}") for one in interpreter.split("."))
     return f"cp{wanted}" in interpreter.split(".") and abi in (f"cp{wanted}", f"cp{wanted}m")
+
+
+def fresh(offers: Offers, now: float, hours: float) -> bool:
+    """Return whether the network's answer is no older than that, and not from the future."""
+    return offers.asked is not None and 0 <= now - offers.asked <= hours * 3600
