@@ -36,8 +36,11 @@ def intro(machine: Machine, answers: Profile) -> Words:
     if case.contained:
         return phrase("driver.intro.container")
     offered = sorted({variant.partition("-")[0] for variant in case.distribution.archive}, key=number) if case.distribution else []
-    if offered:
-        return phrase("driver.intro.offered", system=(machine.os.id or "").capitalize(), branches=", ".join(offered))
+    if offered and case.distribution:
+        with_open = sorted({variant.partition("-")[0] for variant in case.distribution.archive if variant.endswith("-open")}, key=number)
+        system = (machine.os.id or "").capitalize()
+        key = "driver.intro.offered" if with_open else "driver.intro.offered-closed"
+        return phrase(key, system=system, branches=", ".join(offered), open=", ".join(with_open))
     return phrase("driver.intro.plain")
 
 
@@ -126,14 +129,27 @@ def _driver(case: Case, patch: Patch, advised: str) -> Option:
         short=phrase(f"driver.short.{flavor}", branch=branch),
         mark=mark,
         tag=tag,
-        sentences=()
-        if mark == "bad" or worst == "warning"
-        else (phrase(f"driver.explain.{row.kind}", branch=branch, date=row.end_of_life or "?"), phrase(f"driver.explain.{flavor}")),
+        sentences=() if mark == "bad" or worst == "warning" else _explained(changed, row, flavor),
         findings=findings,
         notes=_notes(changed, row, place) if mark != "bad" else (),
         patch=patch,
         recommended=value == advised,
     )
+
+
+def _explained(case: Case, row: stack.Branch, flavor: str) -> tuple[Words, ...]:
+    """Return what a driver is, and what its catch is where it comes from one more source."""
+    last = _last_closed()
+    key = "proprietary-late" if flavor == "proprietary" and number(row.name) > number(last) else flavor
+    sentences = (phrase(f"driver.explain.{row.kind}", branch=row.name, date=row.end_of_life or "?"), phrase(f"driver.explain.{key}", last=last))
+    if case.driver.source != "nvidia-repo":
+        return sentences
+    return (*sentences, phrase("driver.explain.adds-repo", system=(case.machine.os.id or "?").capitalize()))
+
+
+def _last_closed() -> str:
+    """Return the last branch for cards that open kernel modules cannot drive."""
+    return max((row.last_branch for row in stack.architectures() if row.open_modules == "unsupported" and row.last_branch), key=number)
 
 
 def _verdict(case: Case, findings: tuple[Finding, ...], advised: bool) -> tuple[Mark, Words]:
@@ -195,9 +211,19 @@ def _kept(case: Case, version: str, advised: str) -> Option:
         tag=tag,
         sentences=() if mark == "bad" else (phrase("driver.explain.keep", version=version),),
         findings=_ordered(findings),
+        notes=_installed(case),
         patch=patch,
         recommended=advised == "keep",
     )
+
+
+def _installed(case: Case) -> tuple[Note, ...]:
+    """Return what was measured of the driver that is here, and where the facts of its branch stand."""
+    driver = case.machine.driver
+    words = phrase("driver.note.versions", module=driver.kernel_version or "–", library=driver.library_version or "–")
+    row = Case(case.machine, answered(case.answers, candidates.KEEP)).driver.row
+    source = (Note(label="source", text=row.source),) if row is not None else ()
+    return (Note(label="measured", text=words), *source)
 
 
 def _none(case: Case, advised: str) -> Option:
@@ -209,7 +235,7 @@ def _none(case: Case, advised: str) -> Option:
     text = "driver.explain.wsl" if case.wsl else "driver.explain.container" if case.contained else "driver.explain.none"
     return Option(
         value="none",
-        label=phrase("driver.option.none"),
+        label=phrase("driver.option.windows" if case.wsl else "driver.option.host" if case.contained else "driver.option.none"),
         mark="bad" if findings else "good" if fine else "catch",
         tag=phrase(f"driver.finding.{findings[0].code}.tag") if findings else phrase(f"driver.tag.{word}"),
         sentences=() if findings else (phrase(text),),
@@ -245,7 +271,11 @@ def _source(case: Case, value: str, patch: Patch) -> Option:
     if findings and findings[0].severity == "error":
         mark, tag = "bad", phrase(f"driver.finding.{findings[0].code}.tag")
     names = driver_packages.packages(changed)
-    notes = (Note(label="leads-to", text=_command(changed, names), command=True),) if names else ()
+    row = case.repository if value == "nvidia-repo" else case.distribution
+    notes = (
+        *((Note(label="leads-to", text=_command(changed, names), command=True),) if names else ()),
+        *((Note(label="source", text=row.source),) if row is not None else ()),
+    )
     return Option(
         value=value,
         label=phrase(f"driver.source.{value}", system=(case.machine.os.id or "").capitalize()),

@@ -185,9 +185,9 @@ class StepActs(WizardPage):
             return
         effects = self.wizard.effects_of(fix)
         words = telling.fix_words(self.shell, self.wizard, option)
+        taken = telling.changes_words(self.shell, self.wizard.differences(effects.patch))
         if self.wizard.take(effects.patch):
-            changed = telling.changes_words(self.shell, effects.changes)
-            self.remark(self.shell.say(ui("step.changed", what=changed)) if changed else self.shell.say(ui("step.fixed")))
+            self.remark(self.shell.say(ui("step.changed-to", what=taken)) if taken else self.shell.say(ui("step.fixed")))
             self._to_taken()
         elif words:
             self.remark(self.shell.say(ui("step.stays", what=words)))
