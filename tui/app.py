@@ -239,6 +239,7 @@ def wizard(asked: Mapping[str, Any], environ: Mapping[str, str], language: str) 
         machine=terminal.full_path(asked["machine"]) if asked.get("machine") else None,
         root=terminal.full_path(asked["root"]) if asked.get("root") else None,
         language="zh_CN" if language == "zh_CN" else "en",
+        offline=bool(asked.get("offline")),
     )
     answers = house.read_profile(asked["profile"]) if asked.get("profile") else None
     app = BringupApp(

@@ -34,6 +34,8 @@ class Wizard:
         self.advice: tuple[Finding, ...] = ()
         self.found: tuple[str, ...] = ()
         """The machine in a few names."""
+        self.notices: tuple[Finding, ...] = ()
+        """What is to be said about the tables themselves."""
         self.kept = self.answers
         """What would not be lost on leaving: the recommendation, or what was saved last."""
         self.remark = ""
@@ -52,11 +54,16 @@ class Wizard:
         """Take in what looking at the machine brought; answers given before are kept."""
         self.machine, self.target = looked.machine, looked.target
         self.steps = tuple(step for step in self.backend.steps() if step.KEY != "verify" and step.applies(looked.machine))
-        self.advice, self.found = looked.findings, looked.found
+        self.advice, self.found, self.notices = looked.findings, looked.found, looked.notices
         self.advised = self._completed(looked.advised) if looked.advised is not None else None
         self._use(self.given or self.advised or Profile())
         self.kept = self.answers
         self._before.clear()
+
+    def offered(self, machine: Machine) -> None:
+        """Take the machine with what is on offer for it; the answers stay."""
+        self.machine = machine
+        self._use(self.answers)
 
     def load(self, answers: Profile) -> None:
         """Use the answers of a file."""
@@ -174,7 +181,8 @@ class Wizard:
         """Return the nearest ways out of what forbids an option."""
         from steps.compat import effects
 
-        advised = next((one.patch for one in choice.options if one.recommended and one.takeable), None)
+        rows = choice.options if choice.kind == "one" else ()
+        advised = next((one.patch for one in rows if one.recommended and one.takeable), None)
         return effects.ways(self.machine, self.answers, option.patch, option.findings, advised) if self.machine is not None else ()
 
     def reasons(self, option: Option) -> tuple[Reason, ...]:

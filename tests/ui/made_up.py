@@ -143,13 +143,21 @@ class MadeUp:
         self.folder = folder
         self.started: list[Plan] = []
         self.looks = 0
+        self.notices: tuple[Finding, ...] = ()
+        self.unsure: tuple[Finding, ...] = ()
         self._privilege: Privilege = privilege
         self._advised = advised or Profile(driver=DriverAnswers(branch="580", flavor="open", source="distro"))
         self._target = target or Target(name="ws-5090", summary="1× RTX 5090 · Ubuntu 24.04.2")
 
     def look(self) -> Looked:
         self.looks += 1
-        return Looked(MACHINE, self._target, self._advised, found=("EPYC 7543", "512 GB"))
+        return Looked(MACHINE, self._target, self._advised, found=("EPYC 7543", "512 GB"), notices=self.notices)
+
+    def offered(self, machine: Machine, target: Target) -> Machine:
+        return machine
+
+    def confirmed(self, machine: Machine, plan: Plan) -> tuple[Finding, ...]:
+        return self.unsure
 
     def steps(self) -> tuple[Step, ...]:
         return (DriverLike(), MonitoringLike())

@@ -11,6 +11,7 @@ from steps.errors import BringupError
 from steps.model.action import Packages, Reboot
 from steps.model.base import phrase
 from steps.model.plan import digest
+from steps.text import say_finding
 from tui import summary
 from tui.cells import BLANK, Line, Span, cut, width, wrap
 from tui.screens.base import Key, event_name, ui
@@ -84,8 +85,13 @@ class ReviewScreen(MenuPage):
         return self.shell.say(ui("review.about"))
 
     def _errors(self) -> tuple[Finding, ...]:
-        """Return what forbids to start."""
-        return self.wizard.errors()
+        """Return what forbids to start: the rules, and the index that does not have what would be installed."""
+        return (*self.wizard.errors(), *(one for one in self._confirmed() if one.severity == "error"))
+
+    def _confirmed(self) -> tuple[Finding, ...]:
+        """Return what of the plan nobody confirmed or an index contradicts; empty while that is being asked."""
+        plan = self.plan()
+        return (self.bringup.confirmed(plan) or ()) if plan is not None and plan.actions else ()
 
     def _split(self) -> bool:
         """Whether the plan wants root and there is no way to it."""
@@ -135,6 +141,8 @@ class ReviewScreen(MenuPage):
             words = self.shell.say(ui("review.replaces"))
         elif isinstance(action, Reboot):
             words = self.shell.say(ui("review.reboots"))
+        if any(one.code == "unverified" and one.params.get("action") == action.id for one in self._confirmed()):
+            words = " · ".join(part for part in (words, self.shell.say(phrase("cli.unverified"))) if part)
         room = columns - 3 - (width(words) + 3 if words else 0)
         title = self.shell.say(action.title)
         parts = wrap(title, room) if rows > 1 else [cut(title, room)]
@@ -149,6 +157,8 @@ class ReviewScreen(MenuPage):
         lines: list[Line] = []
         for key, text in summary.costs(self.shell, plan):
             lines += labelled(say(ui(f"review.{key}")), text, indent, columns)
+        for notice in self.wizard.notices:
+            lines += labelled(say(ui("review.tables")), say_finding(self.shell.language, notice, "sentence"), indent, columns)
         lines += labelled(say(phrase("ui.note.undo")), say(ui("welcome.undo")), indent, columns) if plan.actions else []
         return lines
 
