@@ -109,9 +109,9 @@ def _with_driver(machine: Machine, base: Profile, fixed: set[str]) -> Profile | 
 
     A newer driver runs all that an older one runs, so the newest that can be had stands for all.
     """
-    if "driver" in fixed:
-        return None if _forbidden(driver_findings(Case(machine, base))) else base
-    return answered(base, once(machine, ("newest driver", base.driver.ignore), lambda: _newest_driver(machine, base)))
+    patch: Patch = {} if "driver" in fixed else once(machine, ("newest driver", base.driver.ignore), lambda: _newest_driver(machine, base))
+    # Where no driver can be had, what is there stays, and must stand.
+    return answered(base, patch) if patch or not _forbidden(driver_findings(Case(machine, base))) else None
 
 
 def _newest_driver(machine: Machine, base: Profile) -> Patch:

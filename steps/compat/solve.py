@@ -256,7 +256,8 @@ def _nearest(machine: Machine, wishes: tuple[Wish, ...], wish: Wish) -> Profile 
 
 def _facts(machine: Machine, core: tuple[Wish, ...]) -> tuple[tuple[Words, ...], Found]:
     """Return the facts that forbid the wishes: those of the literal wish on this machine."""
-    wanted = {wish.name: wish for wish in core}
+    # Without a wish the machine forbids what is recommended unasked: PyTorch.
+    wanted = {wish.name: wish for wish in core or (Wish(text="torch", name="torch"),)}
     patch: dict[str, str | None] = {}
     for name, wish in wanted.items():
         key = {
