@@ -333,3 +333,38 @@ def test_a_rehearsed_plan_marks_what_nobody_could_confirm() -> None:
     assert {finding["severity"] for finding in marked} == {"info"}
     text = bringup("plan", "--machine", str(GPU_BOX)).stdout
     assert text.count("unverified:") == len(marked) > 0
+
+
+# --- what the rules and the recommendation make of it -------------------------------------------------
+
+
+def fresh(offers_seen: Offers) -> Machine:
+    machine = detect(open_host(str(GPU_BOX.with_name("rtx5090-u2404-fresh.json")), None))
+    return msgspec.structs.replace(machine, offers=offers_seen)
+
+
+def test_what_is_offered_here_goes_before_what_only_the_tables_know() -> None:
+    blind = solve.recommend(fresh(Offers())).choices
+    assert blind is not None
+    branch = blind.driver.branch
+    assert (blind.driver.source, blind.driver.flavor) == ("distro", "open")
+    variants = [
+        f"nvidia-driver-{line}{kind}" for line in ("535", "570", "580", "590", "595") for kind in ("", "-open", "-server", "-server-open")
+    ]
+    lists: dict[str, tuple[str, ...]] = dict.fromkeys(variants, ()) | {"nvidia-open": (f"{branch}.1-1",)}
+
+    elsewhere = solve.recommend(fresh(Offers(here=lists))).choices
+    assert elsewhere is not None
+    assert (elsewhere.driver.source, elsewhere.driver.branch) == ("nvidia-repo", branch)
+
+
+def test_a_driver_that_the_lists_do_not_have_is_said_and_one_that_nobody_asked_for_is_not() -> None:
+    choices = solve.recommend(fresh(Offers())).choices
+    assert choices is not None
+    (package,) = (f"nvidia-driver-{choices.driver.branch}-open",)
+
+    def codes(seen: Offers) -> list[str]:
+        return [f"{one.code} {one.severity}" for one in solve.judge_driver(fresh(seen), choices) if one.code == "driver-not-offered"]
+
+    assert codes(Offers()) == codes(Offers(here={})) == codes(Offers(here={package: ("580.1-1",)})) == []
+    assert codes(Offers(here={package: ()})) == ["driver-not-offered warning"]

@@ -10,6 +10,7 @@ from steps.catalog import stack
 from steps.catalog.versions import at_least, line, number
 from steps.compat.case import Case, installed_driver
 from steps.compat.driver_rules import driver_findings
+from steps.compat.offer_rules import distance
 from steps.compat.system_rules import in_repository, signed
 from steps.compat.wheels import cuda_of, driver_floor, glibc_of, has_kernels
 from steps.model.finding import Patch
@@ -104,7 +105,7 @@ def _rank(case: Case) -> tuple[object, ...]:
         ended,
         not keep,
         needs_key,
-        case.driver.source != "distro",
+        distance(case),
         kind,
         age,
         flavor,

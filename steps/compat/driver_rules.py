@@ -8,6 +8,7 @@ from itertools import chain
 from steps.catalog.versions import number
 from steps.compat.case import Case, Gpu
 from steps.compat.findings import driver_finding
+from steps.compat.offer_rules import driver_not_in_lists
 from steps.compat.system_rules import (
     container_uses_host_driver,
     driver_end_of_life,
@@ -204,6 +205,7 @@ RULES: tuple[Callable[[Case], Found], ...] = (
     gpu_too_new_for_driver,
     gpus_need_different_drivers,
     driver_not_offered,
+    driver_not_in_lists,
     kernel_too_new_for_driver,
     secure_boot_unsigned_module,
     driver_end_of_life,
