@@ -75,7 +75,8 @@ def _line(case: Case, version: str) -> Option:
     place = rows.place(case, (row.package,))
     if place == "known" and mark == "good":
         mark, tag = "catch", phrase("toolkit.tag.known")
-    sentences: tuple[Words, ...] = (phrase("toolkit.explain.line", version=row.latest),)
+    warned = any(finding.severity == "warning" for finding in findings)
+    sentences: tuple[Words, ...] = () if warned else (phrase("toolkit.explain.line", version=row.latest),)
     wheel = cuda_of(case.answers.frameworks.get("variant"))
     if wheel and wheel != version:
         sentences = (*sentences, phrase("toolkit.explain.differs", cuda=version, wheel=wheel))

@@ -12,6 +12,7 @@ from tui.screens.base import ui
 
 if TYPE_CHECKING:
     from steps.compat.effects import Change, Effects
+    from steps.model.base import Words
     from tui.shell import Shell
     from tui.wizard import Wizard
 
@@ -38,15 +39,22 @@ def changes_words(shell: Shell, changes: Sequence[Change]) -> str:
     return summary.joined(shell, tuple(change_words(shell, change) for change in changes))
 
 
-def taking_words(shell: Shell, changes: Sequence[Change]) -> str:
-    """Return what a way takes: "580 open", "CUDA 12.8, without TensorFlow 2.21.0"; the driver's words name it already."""
-    taken = [
-        shell.say(change.after) if not isinstance(change.after, str) else f"{shell.say(change.title)} {change.after}"
-        for change in changes
-        if change.after is not None
-    ]
-    left = [change_words(shell, change) for change in changes if change.after is None]
-    return summary.joined(shell, (*taken, *left))
+def way_words(shell: Shell, changes: Sequence[Change], *, instead: bool = False) -> str:
+    """Return what a way takes: "take 580 open", "take TensorFlow 2.21.0 instead of PyTorch 2.15.0", "leave out JAX 0.12"."""
+    taken = summary.joined(shell, tuple(_called(shell, change, change.after) for change in changes if change.after is not None))
+    gone = [change for change in changes if change.after is None and change.before is not None]
+    left = summary.joined(shell, tuple(_called(shell, change, change.before) for change in gone))
+    if taken and left:
+        return shell.say(ui("effects.take-for", what=taken, left=left))
+    if left:
+        return shell.say(ui("effects.leave", what=left))
+    return shell.say(ui("effects.take" if instead else "effects.take-plain", what=taken))
+
+
+def _called(shell: Shell, change: Change, words: Words | None) -> str:
+    """Return an answer with its title; the driver's own words come with it."""
+    said = shell.say(words or "")
+    return said if change.topic == "driver" and not isinstance(words, str) else f"{shell.say(change.title)} {said}"
 
 
 def effect_notes(shell: Shell, effects: Effects) -> tuple[Note, ...]:
@@ -71,7 +79,7 @@ def fix_words(shell: Shell, wizard: Wizard, option: Option) -> str:
         return ""
     changes = wizard.differences(fix)
     if changes:
-        return shell.say(ui("effects.take", what=taking_words(shell, changes)))
+        return way_words(shell, changes, instead=True)
     if wizard.would_change(fix):
         return shell.say(ui("fix"))
     taken = wizard.named_of(fix)

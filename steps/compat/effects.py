@@ -225,7 +225,7 @@ def ways(machine: Machine, answers: Profile, patch: Patch, findings: tuple[Findi
         whole = {**one, **carried(machine, answers, one)}
         after = answered(answers, whole)
         changes = differences(machine, answers, after)
-        known = any(answered(answers, way.patch) == after for way in found)
+        known = any(way.changes == changes for way in found)
         if changes and not known and not set(_forbidding(machine, after)) - before:
             found.append(Way(patch=whole, changes=changes))
     return tuple(found)[:WAYS]

@@ -46,6 +46,11 @@ class Terminal:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
+    @property
+    def fd(self) -> int:
+        """The terminal's side of the line, for who counts bytes."""
+        return self._fd
+
     def _answer(self, data: str) -> None:
         os.write(self._fd, data.encode())
 

@@ -12,6 +12,7 @@ import pytest
 from textual.pilot import Pilot
 
 from steps import resources
+from steps.model.choice import Choice, Option
 from steps.model.profile import Profile, answered
 from steps.text import Language
 from tests.ui.test_wizard import press, text, top, until
@@ -20,7 +21,7 @@ from tui.backend import House
 from tui.cells import line_width, width
 from tui.screens.matrix import MatrixPage
 from tui.screens.step import StepScreen
-from tui.screens.teaching import lesson_of
+from tui.screens.teaching import lesson_of, lines
 from tui.screens.why import WhyPage
 from tui.sources import parts, short
 from tui.widgets.sheet import Sheet
@@ -134,7 +135,7 @@ async def test_the_why_not_page_marks_facts_and_answers_and_a_number_takes_a_way
         assert re.search(r"fact +torch brings cudnn-cu13", shown)
         assert re.search(r"your answer +PyTorch 2\.", shown)
         assert re.search(r"this option +✗ TensorFlow", shown)
-        assert re.search(r"1  Take TensorFlow [\d.]+, without PyTorch", shown)
+        assert re.search(r"1  take TensorFlow [\d.]+ instead of PyTorch 2\.", shown)
         assert "The plan is then" in shown
         await press(pilot, "1")
         top(app, StepScreen)
@@ -224,7 +225,8 @@ async def test_the_lesson_follows_the_cursor_until_t_again() -> None:
 
 
 def test_every_lesson_says_what_it_is_and_what_breaks_without_it_and_fits_its_pane() -> None:
-    for language in ("en", "zh_CN"):
+    languages: tuple[Language, ...] = ("en", "zh_CN")
+    for language in languages:
         lessons = tomllib.loads(resources.read_text("i18n", language, "teach.toml"))
         assert {"hardware", "firmware", "driver", "toolkit", "nccl", "frameworks", "monitoring"} <= lessons.keys()
         for step, entries in lessons.items():
@@ -233,11 +235,11 @@ def test_every_lesson_says_what_it_is_and_what_breaks_without_it_and_fits_its_pa
                 assert {"title", "what", "without", "command"} <= lesson.keys(), f"{step}.{name}"
                 assert lesson["command"].startswith(("# ", "$ ")), f"{step}.{name}"
                 assert width(lesson["title"]) <= 39, f"{step}.{name}"
+                option = Option(value=name, label=name)
+                assert len(lines(language, step, Choice(key=name, kind="one"), option, 40)) <= 18, f"{language} {step}.{name}"
 
 
 def test_a_row_without_a_lesson_of_its_own_has_that_of_its_question_or_step() -> None:
-    from steps.model.choice import Choice, Option
-
     assert lesson_of("toolkit", Choice(key="toolkit.cuda", kind="one"), Option(value="12.8", label="12.8")) == "teach.toolkit.toolkit-cuda"
     assert lesson_of("driver", Choice(key="driver.branch", kind="one"), Option(value="580-open", label="580 open")) == "teach.driver.open"
     assert lesson_of("nccl", None, None) == "teach.nccl.step"

@@ -6,6 +6,7 @@ from steps.model.base import phrase
 from steps.model.choice import Choice, Option
 from steps.text import Language, lookup, say
 from tui.cells import BLANK, Line, Span, cut, wrap
+from tui.widgets.hint import LABEL, labelled
 
 _PARTS = ("without", "command", "undo", "more")
 
@@ -16,13 +17,13 @@ def lines(language: Language, step: str, choice: Choice | None, option: Option |
     lesson = {part: _text(language, f"{key}.{part}") for part in ("title", "what", *_PARTS)}
     drawn: list[Line] = [(Span(cut(lesson["title"], columns), "strong"),), BLANK]
     drawn += [(Span(line),) for line in wrap(lesson["what"], columns)]
+    drawn.append(BLANK)
     for part in _PARTS:
-        text = lesson[part]
-        if not text:
-            continue
-        drawn += [BLANK, (Span(_text(language, f"ui.teach.{part}"), "mute"),)]
-        ink = "primary" if part == "command" else "text"
-        drawn += [(Span(cut(text, columns), ink),)] if part == "command" else [(Span(line, ink),) for line in wrap(text, columns)]
+        label, text = _text(language, f"ui.teach.{part}"), lesson[part]
+        if text and part == "command":
+            drawn += [(Span(label, "mute"),), (Span(cut(text, columns), "primary"),)]
+        elif text:
+            drawn += labelled(label, text, LABEL[language], columns)
     return drawn
 
 

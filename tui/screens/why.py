@@ -72,7 +72,7 @@ class WhyPage(ReadingPage):
     def _found(self) -> list[Way]:
         wizard, say = self.below.wizard, self.shell.say
         found = [
-            Way(say(ui("why.take", what=telling.taking_words(self.shell, way.changes))), self._cost(way.patch), way.patch)
+            Way(telling.way_words(self.shell, way.changes), self._cost(way.patch), way.patch)
             for way in wizard.ways(self._choice, self._option)
             if not self._option.takeable or wizard.would_change(way.patch)
         ]
