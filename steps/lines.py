@@ -45,14 +45,17 @@ def facts(machine: Machine, language: Language) -> Iterator[str]:
         yield row("disk", disk.name, disk.model, disk.bytes and gib(disk.bytes), disk.tier)
     for network in machine.networks:
         if network.kind not in ("loopback", "virtual"):
-            yield row("network", network.name, network.kind, network.speed_mbps and f"{network.speed_mbps} Mbit/s", network.up and "up")
+            yield row(
+                "network", network.name, network.kind, network.speed_mbps and f"{network.speed_mbps} Mbit/s", "up" if network.up else None
+            )
     for accelerator in machine.accelerators:
         yield row("gpu", *_accelerator(accelerator))
     if not machine.accelerators:
         yield row("gpu", say(language, phrase("cli.no-gpu")))
     yield row("driver", driver.state, driver.kernel_version, driver.flavor, driver.source)
     for toolkit in machine.toolkits:
-        yield row("cuda", toolkit.version, toolkit.path)
+        # ROCm is AMD's toolkit; both are listed as one kind of fact.
+        yield row("rocm" if (toolkit.path or "").startswith("/opt/rocm") else "cuda", toolkit.version, toolkit.path)
     for environment in machine.environments:
         yield row(
             "python-env", environment.path, environment.python, *(f"{name} {version}" for name, version in environment.frameworks.items())

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from steps import firmware, hardware
+from steps import driver, firmware, frameworks, hardware, monitoring
+from steps.compat.case import Case
+from steps.compat.framework_plan import megabytes
+from steps.compat.solve import recommend
 from steps.detect.machine import detect
 from steps.host.opening import open_host
 from steps.model.choice import Option
@@ -31,8 +34,9 @@ def row(step: Step, found: Machine, value: str, answers: Profile = NOBODY) -> Op
 
 
 def said(option: Option) -> str:
-    """Return everything that an option says, in one text."""
-    words = [*option.sentences, *(note.text for note in option.notes), *(link for found in option.findings for link in found.because)]
+    """Return everything that an option says, in one text; what it cites has words of its own."""
+    notes = (note.text for note in option.notes if note.label != "source")
+    words = [*option.sentences, *notes, *(link for found in option.findings for link in found.because)]
     spoken = [say_finding("en", found, part) for found in option.findings for part in ("sentence", "why", "remedy")]
     return "\n".join([*(say("en", one) for one in words), *(text for text in spoken if text)])
 
@@ -82,3 +86,89 @@ def test_an_iommu_that_translates_between_cards_without_direct_copies_is_said_to
     assert say("en", option.tag) == "translating"
     assert "nothing is lost here" in said(option)
     assert "iommu=pt on the kernel command line" in said(option)
+
+
+# --- driver ---------------------------------------------------------------------------------------
+
+
+def test_the_closed_modules_of_a_late_branch_are_not_said_to_be_for_cards_it_no_longer_drives() -> None:
+    found = machine("rtx4090x4-epyc")
+    assert "what cards before Turing need, up to branch 580" in said(row(driver, found, "580-proprietary"))
+    assert "Cards that need them end with branch 580" in said(row(driver, found, "595-proprietary"))
+
+
+def test_a_driver_that_adds_a_repository_names_that_as_its_catch() -> None:
+    option = row(driver, machine("rtx5090-u2404-fresh"), "620-open")
+    assert option.mark == "catch"
+    assert "It comes from NVIDIA's repository" in said(option)
+
+
+def test_the_sentence_above_says_which_branches_have_open_modules() -> None:
+    assert say("en", driver.intro(machine("rtx5090-u2404-fresh"), NOBODY)).endswith("with open modules 580, 595.")
+
+
+def test_a_kept_driver_says_what_was_measured_and_where_its_branch_is_described() -> None:
+    option = row(driver, machine("rtx3060-prebuilt-open580"), "keep")
+    assert "module 580.126.09, libraries 580.126.09" in said(option)
+    assert [note.label for note in option.notes] == ["measured", "source"]
+
+
+def test_no_linux_driver_in_wsl_is_called_the_driver_of_windows() -> None:
+    found = machine("wsl2-rtx3060")
+    assert say("en", row(driver, found, "none").label) == "Windows' driver"
+    assert say("en", row(driver, machine("rtx5090-u2404-fresh"), "none").tag) == "GPU unused"
+
+
+def test_the_server_series_is_not_said_to_be_the_desktop_driver_with_less_in_it() -> None:
+    found = machine("rtx5090-u2404-fresh")
+    answers = recommend(found).choices
+    assert answers is not None
+    words = said(row(driver, found, "distro-server", answers))
+    assert "data-center releases" in words
+    assert "desktop" not in words
+
+
+# --- AMD, and no GPU ------------------------------------------------------------------------------
+
+
+def test_an_amd_machine_is_told_nothing_of_cuda_in_what_it_can_take() -> None:
+    found = machine("xe9680-mi300x")
+    answers = recommend(found).choices
+    assert answers is not None
+    assert "ROCm's libraries" in said(row(frameworks, found, "torch", answers))
+    for name in ("torch", "torchvision", "jax", "tensorflow", "rocm6.3"):
+        assert "CUDA" not in said(row(frameworks, found, name, answers))
+
+
+def test_pytorch_for_amd_is_counted_with_rocm_in_it() -> None:
+    found = machine("xe9680-mi300x")
+    answers = recommend(found).choices
+    assert answers is not None
+    assert megabytes(Case(found, answers)) > 4000
+
+
+def test_a_tool_for_nvidia_beside_amd_cards_names_both() -> None:
+    option = row(monitoring, machine("xe9680-mi300x"), "nvitop")
+    assert say("en", option.tag) == "NVIDIA only"
+    assert "knows cards of NVIDIA only; the ones here are 8× MI300X" in said(option)
+
+
+def test_a_build_for_the_processor_brings_no_libraries_of_a_gpu() -> None:
+    found = machine("nogpu-dell-r6515")
+    answers = recommend(found).choices
+    assert answers is not None
+    assert "CUDA" not in said(row(frameworks, found, "torch", answers))
+
+
+def test_the_place_of_an_environment_is_said_for_root_and_for_others() -> None:
+    words = say("en", frameworks.intro(machine("rtx5090-u2404-fresh"), NOBODY))
+    assert "~/envs" in words
+    assert "/opt/bringup/envs" in words
+
+
+def test_who_makes_the_environment_says_where_that_is_described() -> None:
+    found = machine("rtx5090-u2404-fresh")
+    answers = recommend(found).choices
+    assert answers is not None
+    environment = next(choice for choice in frameworks.choices(found, answers) if choice.key == "environment")
+    assert all(any(note.label == "source" for note in option.notes) for option in environment.options)

@@ -34,7 +34,12 @@ def found_words(shell: Shell, wizard: Wizard) -> str:
     if machine is None:
         return ""
     version = machine.driver.kernel_version or machine.driver.library_version or "?"
-    driver = shell.say(ui(f"driver-state.{machine.driver.state}", version=version))
+    state: str = machine.driver.state
+    if not judged(machine) and state == "absent":
+        state = "no-gpu"
+    elif machine.os.wsl and state == "working":
+        state = "windows"
+    driver = shell.say(ui(f"driver-state.{state}", version=version))
     found = (", " if shell.language == "en" else "，").join(wizard.found)
     return shell.say(ui("welcome.found", what=found, driver=driver))
 
