@@ -172,3 +172,29 @@ def test_who_makes_the_environment_says_where_that_is_described() -> None:
     assert answers is not None
     environment = next(choice for choice in frameworks.choices(found, answers) if choice.key == "environment")
     assert all(any(note.label == "source" for note in option.notes) for option in environment.options)
+
+
+# --- a driver that does not run -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "fact"),
+    [
+        ("vm-2080ti-library-mismatch", "driver-mismatch", "Module 515.65.01 is loaded, the libraries are 525.125.06"),
+        ("2080ti-dkms-missing", "driver-not-loaded", "No module of NVIDIA's is loaded"),
+        ("a5000-nouveau-bound", "driver-blocked", "is held by nouveau"),
+        ("rtx4070x3-riser-x1", "driver-failing", "Module 535.230.02 is loaded, and no card answers"),
+    ],
+)
+def test_a_driver_that_does_not_run_is_said_with_the_fact_behind_it(name: str, code: str, fact: str) -> None:
+    found = [one for one in driver.check(machine(name), NOBODY) if one.code == code]
+    assert [one.severity for one in found] == ["warning"]
+    assert fact in " ".join(say("en", link) for link in found[0].because)
+
+
+def test_a_driver_that_will_be_replaced_is_not_blamed_for_not_running() -> None:
+    found = machine("vm-2080ti-library-mismatch")
+    answers = recommend(found).choices
+    assert answers is not None
+    assert answers.driver.branch is not None
+    assert not [one for one in driver.check(found, answers) if one.code == "driver-mismatch"]

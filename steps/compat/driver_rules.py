@@ -9,6 +9,7 @@ from steps.catalog.versions import number
 from steps.compat.case import Case, Gpu
 from steps.compat.findings import driver_finding
 from steps.compat.offer_rules import driver_not_in_lists
+from steps.compat.state_rules import driver_blocked, driver_failing, driver_mismatch, driver_not_loaded
 from steps.compat.system_rules import (
     container_uses_host_driver,
     driver_end_of_life,
@@ -213,6 +214,10 @@ RULES: tuple[Callable[[Case], Found], ...] = (
     packages_held,
     mixed_driver_install,
     driver_absent,
+    driver_mismatch,
+    driver_not_loaded,
+    driver_blocked,
+    driver_failing,
     unknown_hardware,
     unknown_distro,
     unknown_branch,
