@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -233,3 +235,20 @@ def test_two_keys_rehearse_the_whole_path_on_a_recorded_machine(tmp_path: Path) 
         terminal.press("q")
         assert terminal.ended() == 0
     assert any((tmp_path / "state" / "bringup" / "runs").iterdir())
+
+
+def test_the_shown_command_reaches_the_clipboard_of_the_terminal(tmp_path: Path) -> None:
+    machine = ROOT / "tests" / "machines" / "rtx5090-u2404-fresh.json"
+    with bringup("--machine", str(machine), environ=environment(XDG_CONFIG_HOME=str(tmp_path))) as terminal:
+        terminal.until("Proof")
+        terminal.press("enter")
+        terminal.until("Change something")
+        terminal.press("3")
+        terminal.until("Which NVIDIA driver?")
+        terminal.press("down")
+        terminal.until("Enter takes 595 open")
+        terminal.press("c")
+        terminal.until("Copied")
+        sent = re.search(rb"\x1b\]52;c;([A-Za-z0-9+/=]+)", terminal.raw)
+        assert sent is not None
+        assert base64.b64decode(sent.group(1)).startswith(b"apt-get install nvidia-")

@@ -88,7 +88,7 @@ class WelcomeScreen(MenuPage):
                     lines += labelled(cut(say(phrase(f"{step.KEY}.name")), indent + 2), value, indent + 3, columns)[:2]
             totals = summary.totals(self.shell, self.wizard)
             if totals:
-                lines += [BLANK, *labelled(say(phrase("ui.note.cost")), ", ".join(totals), indent + 3, columns)]
+                lines += [BLANK, *labelled(say(phrase("ui.note.cost")), summary.joined(self.shell, totals), indent + 3, columns)]
             lines += self._promises(indent + 3, columns)
         lines.append(BLANK)
         lines += [(Span(line, "mute"),) for line in wrap(say(ui("welcome.promise")), columns)]

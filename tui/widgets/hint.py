@@ -110,7 +110,10 @@ def _blocks(language: Language, choice: Choice, option: Option, columns: int, to
     if because:
         end: Line = (Span(f"{MARKS[option.mark]} ", option.mark), Span(say(language, option.label)))
         blocks.append(Block(tuple(chain(say(language, phrase("ui.note.because")), because, end, indent, columns)), 90, gap=True))
-    blocks += _notes(language, (*option.notes, *told.notes), main.source if main is not None else None, columns)
+    deciding = main.source if main is not None and main.severity in ("error", "warning") else None
+    # Where a finding decides, the rule's own source goes before that of the row.
+    notes = tuple(note for note in (*option.notes, *told.notes) if deciding is None or note.label != "source")
+    blocks += _notes(language, notes, deciding or (main.source if main is not None else None), columns)
     if told.fix:
         fix_lines = wrap(told.fix, columns - 3)[:2]
         blocks.append(
