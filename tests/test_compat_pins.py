@@ -8,7 +8,7 @@ import pytest
 
 from steps.catalog import frameworks as catalog
 from steps.compat.case import Case
-from steps.compat.repairs import everything
+from steps.compat.groups import everything
 from steps.compat.wheels import allowed, cuda_of, driver_floor, runs
 from steps.model.machine import Accelerator, Machine, Os
 from steps.model.profile import Profile, answered

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from steps.catalog import stack
 from steps.compat import candidates
 from steps.compat.case import Case
+from steps.compat.groups import everything
 from steps.compat.outlook import before, exists, freed, outlook, topic
-from steps.compat.repairs import everything
 from steps.compat.solve import judge, recommend
 from steps.compat.wheels import LINES
 from steps.model.finding import Finding, Patch

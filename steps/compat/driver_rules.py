@@ -156,7 +156,7 @@ def _kind(gpu: Gpu) -> str:
 def gpus_need_different_drivers(case: Case) -> Found:
     """No one branch, or no one kind of kernel modules, drives all cards together."""
     known = [gpu for gpu in case.gpus if gpu.row]
-    if len(known) < 2 or case.driver.origin == "host":
+    if len(known) < 2 or case.wsl or case.contained:
         return ()
     oldest = min(known, key=lambda gpu: number(gpu.row.last_branch) if gpu.row and gpu.row.last_branch else (9999,))
     newest = max(known, key=lambda gpu: number(gpu.row.first_branch) if gpu.row and gpu.row.first_branch else (0,))

@@ -13,11 +13,8 @@ from steps.catalog import stack
 from steps.catalog.versions import number
 from steps.compat import candidates
 from steps.compat.case import Case
-from steps.compat.driver_rules import driver_findings
-from steps.compat.framework_rules import wheel_findings
+from steps.compat.groups import about_driver, about_frameworks, about_toolkit, everything, forbidden
 from steps.compat.memory import once
-from steps.compat.together_rules import frameworks_conflict
-from steps.compat.toolkit_rules import toolkit_findings
 from steps.compat.wheels import LINES, pythons_of
 from steps.model.base import Record, Words
 from steps.model.finding import Finding, Patch
@@ -74,7 +71,8 @@ def outlook(machine: Machine, answers: Profile, patch: Patch, fixed: Iterable[st
         return Outlook(possible=True)
     conflict = _smallest(machine, taken, own, binding)
     kept = own | set(conflict)
-    found = _errors(Case(machine, _with_driver(machine, freed(taken, kept), kept) or freed(taken, kept)))
+    left = _with_driver(machine, freed(taken, kept), kept) or freed(taken, kept)
+    found = _errors(Case(machine, left)) or _errors(Case(machine, _with_python(machine, left, own)))
     facts = {str(word): word for finding in found for word in finding.because}
     return Outlook(possible=False, conflict=conflict, facts=tuple(facts.values()), findings=found)
 
@@ -111,7 +109,7 @@ def _with_driver(machine: Machine, base: Profile, fixed: set[str]) -> Profile | 
     """
     patch: Patch = {} if "driver" in fixed else once(machine, ("newest driver", base.driver.ignore), lambda: _newest_driver(machine, base))
     # Where no driver can be had, what is there stays, and must stand.
-    return answered(base, patch) if patch or not _forbidden(driver_findings(Case(machine, base))) else None
+    return answered(base, patch) if patch or not forbidden(about_driver(Case(machine, base))) else None
 
 
 def _newest_driver(machine: Machine, base: Profile) -> Patch:
@@ -125,7 +123,7 @@ def _toolkit_stands(machine: Machine, base: Profile, fixed: set[str]) -> bool:
     if not fixed & {"cuda", "cudnn", "nccl"}:
         return True
     lines = (base.toolkit.cuda,) if "cuda" in fixed else tuple(stack.cudas())
-    return any(not _forbidden(toolkit_findings(Case(machine, answered(base, {"toolkit.cuda": one})))) for one in lines)
+    return any(not forbidden(about_toolkit(Case(machine, answered(base, {"toolkit.cuda": one})))) for one in lines)
 
 
 def _frameworks_stand(machine: Machine, base: Profile, fixed: set[str]) -> bool:
@@ -135,7 +133,7 @@ def _frameworks_stand(machine: Machine, base: Profile, fixed: set[str]) -> bool:
     for profile in _variants(machine, base, fixed):
         for python in (profile.environment.python,) if "python" in fixed else _pythons(Case(machine, profile)):
             changed = Case(machine, answered(profile, {"environment.python": python}))
-            if not _forbidden(wheel_findings(changed)) and not _forbidden(frameworks_conflict(changed)):
+            if not forbidden(about_frameworks(changed)):
                 return True
     return False
 
@@ -158,12 +156,14 @@ def _variants(machine: Machine, base: Profile, fixed: set[str]) -> Iterator[Prof
         yield answered(base, {"frameworks.variant": name})
 
 
+def _with_python(machine: Machine, left: Profile, own: set[str]) -> Profile:
+    """Return answers that no Python suits with one that suits the option: the others then say that it does not suit them."""
+    case = Case(machine, left)
+    names = sorted(left.frameworks, key=lambda name: name not in own)
+    line = next((pythons[0][-1] for name in names if (pythons := pythons_of(case, name)) and pythons[0]), None)
+    return answered(left, {"environment.python": line})
+
+
 def _errors(case: Case) -> tuple[Finding, ...]:
     """Return everything that forbids these answers."""
-    found = driver_findings(case) + toolkit_findings(case) + wheel_findings(case) + frameworks_conflict(case)
-    return tuple(finding for finding in found if finding.severity == "error")
-
-
-def _forbidden(found: tuple[Finding, ...]) -> bool:
-    """Return whether something forbids it."""
-    return any(finding.severity == "error" for finding in found)
+    return tuple(finding for finding in everything(case) if finding.severity == "error")

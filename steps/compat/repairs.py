@@ -10,27 +10,21 @@ import msgspec
 from steps.catalog import frameworks as catalog
 from steps.compat import candidates
 from steps.compat.case import Case
-from steps.compat.driver_rules import driver_findings
-from steps.compat.framework_rules import wheel_findings
+from steps.compat.groups import about_driver, about_frameworks, about_toolkit, errors, everything
 from steps.compat.memory import once
-from steps.compat.together_rules import frameworks_conflict
-from steps.compat.toolkit_rules import toolkit_findings
 from steps.compat.wheels import LINES, pythons_of
 from steps.model.finding import Finding, Patch
 from steps.model.profile import Profile, answered
 
 Found = tuple[Finding, ...]
-TRIES = 160
+TRIES = 60
 """How many changes a repair looks at before it gives up: hints must follow the cursor."""
+BUILDS = 2
+"""How many builds of PyTorch are held ready for repairs."""
 ROUNDS = 3
 """How often what a change breaks is mended in turn."""
 NONE: Patch = {"toolkit.cuda": "none", "toolkit.cudnn": "none", "toolkit.nccl": "none"}
 PAIR = ("torchvision", "torchaudio")
-
-
-def everything(case: Case) -> Found:
-    """Return what all rules find, without repairs."""
-    return driver_findings(case) + toolkit_findings(case) + wheel_findings(case) + frameworks_conflict(case)
 
 
 def repaired(case: Case, found: Found) -> Found:
@@ -56,7 +50,7 @@ def _key(answers: Profile) -> tuple[object, ...]:
 def _repair(case: Case, finding: Finding, ways: Callable[[Case, Finding], Iterator[Patch]] | None) -> Patch | None:
     """Return the first change that removes a finding and raises no error, mending what it breaks if it must."""
     own: tuple[Patch, ...] = (finding.fix,) if finding.fix is not None else ()
-    before = _errors(everything(case))
+    before = errors(everything(case))
     tried: list[Patch] = []
     for patch in islice(chain(own, ways(case, finding) if ways else ()), TRIES):
         tried.append(patch)
@@ -69,16 +63,17 @@ def _repair(case: Case, finding: Finding, ways: Callable[[Case, Finding], Iterat
     return None
 
 
-def _errors(found: Found) -> set[str]:
-    """Return the codes of the errors."""
-    return {finding.code for finding in found if finding.severity == "error"}
-
-
 def _holds(case: Case, finding: Finding, patch: Patch, before: set[str]) -> bool:
     """Return whether a change removes the finding and raises no error that was not there."""
-    after = everything(Case(case.machine, answered(case.answers, patch)))
-    gone = not any(one.code == finding.code and one.severity in ("error", finding.severity) for one in after)
-    return gone and _errors(after) <= before
+    changed = Case(case.machine, answered(case.answers, patch))
+    # Its own group first: most changes that do not help fail there.
+    own = _GROUPS[finding.step](changed)
+    if any(one.code == finding.code and one.severity in ("error", finding.severity) for one in own) or not errors(own) <= before:
+        return False
+    return errors(everything(changed)) <= before
+
+
+_GROUPS: dict[str, Callable[[Case], Found]] = {"driver": about_driver, "toolkit": about_toolkit, "frameworks": about_frameworks}
 
 
 def _mended(case: Case, patch: Patch, before: set[str]) -> Patch | None:
@@ -91,7 +86,7 @@ def _mended(case: Case, patch: Patch, before: set[str]) -> Patch | None:
             return whole
         ways = _WAYS.get(broken.code)
         steps = islice(ways(changed, broken), TRIES) if ways else iter(())
-        held = _errors(everything(changed))
+        held = errors(everything(changed))
         mend = next((step for step in steps if _holds(changed, broken, step, held)), broken.fix)
         if mend is None:
             return None
@@ -121,19 +116,22 @@ def _drivers(case: Case, _: Finding) -> Iterator[Patch]:
 def _cudas(case: Case, _: Finding) -> Iterator[Patch]:
     """Yield the toolkit lines without a catch, best first, with libraries that fit; at last no toolkit at all."""
     wanted = case.answers.toolkit
-    for version in candidates.cuda_candidates(case):
+    for version in once(case.machine, ("lines", case.answers.driver, case.variant), lambda: _clean_lines(case)):
         patch: dict[str, str | None] = {"toolkit.cuda": version}
         changed = Case(case.machine, answered(case.answers, patch))
-        if any(
-            finding.severity in ("error", "warning")
-            for finding in toolkit_findings(Case(case.machine, answered(case.answers, {**NONE, **patch})))
-        ):
-            continue
         for name, lines in (("cudnn", candidates.cudnn_candidates), ("nccl", candidates.nccl_candidates)):
-            if getattr(wanted, name) not in (None, "none") and _errors(toolkit_findings(changed)):
+            if getattr(wanted, name) not in (None, "none") and errors(about_toolkit(changed)):
                 patch[f"toolkit.{name}"] = next(iter(lines(changed)), "none")
         yield patch
     yield NONE
+
+
+def _clean_lines(case: Case) -> tuple[str, ...]:
+    """Return the toolkit lines without a catch for this driver, best first."""
+    alone = [
+        (line, Case(case.machine, answered(case.answers, {**NONE, "toolkit.cuda": line}))) for line in candidates.cuda_candidates(case)
+    ]
+    return tuple(line for line, one in alone if not any(finding.severity in ("error", "warning") for finding in about_toolkit(one)))
 
 
 def _cudnns(case: Case, _: Finding) -> Iterator[Patch]:
@@ -165,16 +163,29 @@ def _wheels(case: Case, finding: Finding) -> Iterator[Patch]:
 
 
 def _torches(case: Case) -> Iterator[Patch]:
-    """Yield the PyTorch builds without a catch: the wanted release in another variant first, then the newest."""
+    """Yield the PyTorch builds without a catch: the wanted release in another variant first, then the best of all."""
     wanted = case.answers.frameworks.get("torch")
-    for release, variant in chain(candidates.torch_candidates(case, wanted), candidates.torch_candidates(case)):
+    beside = tuple((name, version) for name, version in case.answers.frameworks.items() if name not in ("torch", "variant"))
+    key = ("builds", case.answers.driver, case.answers.environment.python, beside)
+    if wanted:
+        yield from once(case.machine, (*key, wanted), lambda: _clean_builds(case, wanted))
+    yield from once(case.machine, key, lambda: _clean_builds(case, None))
+
+
+def _clean_builds(case: Case, version: str | None) -> tuple[Patch, ...]:
+    """Return a few builds of PyTorch that nothing is said against beside the other frameworks, best first."""
+    found: list[Patch] = []
+    for release, variant in islice(candidates.torch_candidates(case, version), TRIES):
         patch: dict[str, str | None] = {"frameworks.torch": release.version, "frameworks.variant": variant}
         for name, fitting in (("torchvision", release.torchvision), ("torchaudio", release.torchaudio)):
             if name in case.answers.frameworks:
                 patch[f"frameworks.{name}"] = fitting[-1] if fitting else None
         changed = Case(case.machine, answered(case.answers, patch))
-        if not any(finding.code == "wheel-lacks-gpu-kernels" and finding.severity == "warning" for finding in wheel_findings(changed)):
-            yield patch
+        if not any(one.severity == "error" or one.code == "wheel-lacks-gpu-kernels" for one in about_frameworks(changed)):
+            found.append(patch)
+        if len(found) == BUILDS:
+            break
+    return tuple(found)
 
 
 def _pythons(case: Case, _: Finding) -> Iterator[Patch]:
