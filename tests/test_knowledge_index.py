@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from steps.catalog import frameworks, overlay
 from steps.errors import PreflightError
+from steps.host.base import Result
+from steps.host.local import LocalHost
 from steps.host.web import Unreachable, Web, shown, within
-from steps.knowledge import releases
+from steps.knowledge import releases, update
 from steps.knowledge.source import Source
 from steps.managers import index
 from steps.managers.index import Garbled, Wheel
+from steps.model.machine import Machine, Os
 from steps.model.plan import Installer
 from tests.index_server import Index, newer_world, serving
 
@@ -218,3 +222,49 @@ def test_what_the_real_index_says_is_what_the_tables_hold() -> None:
             built_in.uploaded,
         )
         assert set(row.torchvision) <= set(built_in.torchvision)
+
+
+# --- driver branches of the machine's package lists ---------------------------------------------------
+
+
+class Lists(LocalHost):
+    """A machine whose apt offers these driver packages."""
+
+    packages: Mapping[str, str] = {
+        "nvidia-driver-580": "580.999.9-0ubuntu1",
+        "nvidia-driver-580-server": "580.126.9-0ubuntu1",
+        "nvidia-driver-575": "580.999.9-0ubuntu1",  # transitional: the name of one branch, the driver of another
+        "nvidia-driver-660-open": "660.10.1-0ubuntu1",
+    }
+
+    def run(self, argv: tuple[str, ...], *, timeout: float = 10.0) -> Result:
+        if argv[:2] == ("apt-cache", "pkgnames"):
+            return Result(stdout="\n".join(name for name in self.packages if name.startswith(argv[2])), status=0)
+        if argv[:2] == ("apt-cache", "policy"):
+            known = {"apt": "2.7", **self.packages}
+            entry = "{0}:\n  Candidate: {1}\n  Version table:\n     {1} 500\n        500 http://x noble/main amd64 Packages\n"
+            return Result(stdout="".join(entry.format(name, known[name]) for name in argv[2:] if name in known), status=0)
+        return Result(status=127)
+
+
+def test_a_known_branch_gets_its_newest_release_and_an_unknown_one_is_only_named() -> None:
+    noble = Machine(os=Os(id="ubuntu", version="24.04", arch="x86_64"))
+    made = update.prepared(noble, Lists(), Installer(index_url="http://127.0.0.1:9/simple"), today="2027-03-01", seconds=3.0)
+
+    assert made.untold == ("660",)
+    assert list(made.files) == ["drivers.toml"]
+    assert [(one.table, one.row, one.field, one.after) for one in made.changes] == [("driver", "580", "latest", "580.999.9")]
+    assert any("Connection refused" in one for one in made.unread)
+
+
+def test_an_earlier_overlay_is_no_reason_to_leave_a_release_out() -> None:
+    with serving(newer_world()) as address:
+        first = update.prepared(Machine(), Lists(), Installer(index_url=address), today="2027-03-01", seconds=20.0)
+        overlay.use(first.files)
+        try:
+            again = update.prepared(Machine(), Lists(), Installer(index_url=address), today="2027-03-02", seconds=20.0)
+        finally:
+            overlay.use({})
+    assert again.changes == ()
+    assert {name: overlay.read(name, update.text(file)) for name, file in again.files.items()} == again.files
+    assert {change.row for change in first.changes} == {"2.16.0", "2.22.0", "0.13.0"}

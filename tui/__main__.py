@@ -176,7 +176,7 @@ def _apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Consol
     on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if not console.asked.yes and (console.asked.json or not on_terminal):
         raise InputError("needs-yes")
-    plan = runs.prepare(console, environ, root_possible=privilege.can_be_root(), without_root=bool(asked.get("without_root")))
+    plan, found = runs.prepare(console, environ, root_possible=privilege.can_be_root(), without_root=bool(asked.get("without_root")))
     if not plan.actions:
         if console.asked.json:
             console.document(documents.document("apply", {"run": None, "state": "done", "exit": 0, "actions": [], "findings": []}))
@@ -184,7 +184,7 @@ def _apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Consol
             console.out(say(language, phrase("cli.nothing-to-do")))
         return 0
     if not console.asked.yes:
-        console.lines(lines.plan(plan, (), language))
+        console.lines(lines.plan(plan, found, language))
         if input(say(language, phrase("cli.plain.start"))).strip().lower() not in ("y", "yes"):
             raise Cancelled("cancelled")
     handle = runs.start(plan, privilege.sudo())

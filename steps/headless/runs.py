@@ -10,11 +10,13 @@ from steps.detect.machine import detect as detect_machine
 from steps.engine import client
 from steps.engine.client import RunHandle
 from steps.errors import PreflightError, PrivilegeError
+from steps.headless import knowing
 from steps.headless.choices import made_plan, read_profile
 from steps.headless.console import DONE, PROOF_FAILED, Asked, Console
 from steps.headless.facts import host_of, target_of
 from steps.host.local import LocalHost
 from steps.model.base import phrase
+from steps.model.finding import Finding
 from steps.model.plan import Plan, Target
 from steps.model.profile import Profile
 from steps.text import say
@@ -22,8 +24,10 @@ from steps.text import say
 Sudo = Callable[[tuple[str, ...]], int]
 
 
-def prepare(console: Console, environ: Mapping[str, str], *, root_possible: bool, without_root: bool = False) -> Plan:
-    """Return the plan that `apply` starts; raises for error findings, and where root is needed and cannot be had."""
+def prepare(
+    console: Console, environ: Mapping[str, str], *, root_possible: bool, without_root: bool = False
+) -> tuple[Plan, tuple[Finding, ...]]:
+    """Return the plan that `apply` starts, and its findings; raises for errors, and where root is needed and cannot be had."""
     made, found = made_plan(console.asked, environ)
     _say_made_for(console, made.target)
     errors = [one for one in found if one.severity == "error"]
@@ -37,7 +41,7 @@ def prepare(console: Console, environ: Mapping[str, str], *, root_possible: bool
         for line in lines.request(made, console.asked.language):
             console.err(line)
         raise PrivilegeError("needs-root")
-    return made
+    return made, found
 
 
 def _say_made_for(console: Console, target: Target) -> None:
@@ -69,6 +73,8 @@ def verify(console: Console, environ: Mapping[str, str], *, of_run: bool = False
     As a run's last step (`of_run`) its profile is the run's, and after the readable lines the document follows in one line.
     """
     asked = console.asked
+    # The run may have installed what only the person's own tables know.
+    knowing.lay(environ)
     host = host_of(asked)
     machine = detect_machine(host)
     answers = _verified_profile(asked, environ.get("BRINGUP_RUN") if of_run else None)

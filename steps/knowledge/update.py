@@ -133,7 +133,15 @@ def changes(files: Mapping[str, File]) -> tuple[Change, ...]:
 
 def _table(name: str) -> Mapping[str, Mapping[str, Any]]:
     """Return the rows of a table as plain values, by their own name."""
-    return {getattr(row, "version", None) or row.name: msgspec.to_builtins(row) for row in _ROWS[name][1]()}
+    return {getattr(row, "version", None) or row.name: _plain(msgspec.to_builtins(row)) for row in _ROWS[name][1]()}
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row with its variants as one line each: the name, and the GPU code that it has or probably has."""
+    variants = row.get("variant", ())
+    if variants:
+        row["variant"] = [" ".join((one["name"], *(one["arch"] or one["arch_probable"]))) for one in variants]
+    return row
 
 
 def _differences(table: str, before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[str, Any]]) -> Iterator[Change]:
