@@ -9,6 +9,7 @@ import pytest
 from steps import driver, firmware, frameworks, hardware, monitoring
 from steps.compat.case import Case
 from steps.compat.framework_plan import megabytes
+from steps.compat.hardware import usable_lanes
 from steps.compat.solve import recommend
 from steps.detect.machine import detect
 from steps.host.opening import open_host
@@ -79,6 +80,13 @@ def test_a_row_that_is_enough_says_against_what() -> None:
     option = row(hardware, machine("rtx4090x4-epyc"), "cpu")
     assert option.mark == "good"
     assert "the guide wants 8 cores" in said(option)
+
+
+@pytest.mark.parametrize(("name", "lanes"), [("rtx5090-u2404-fresh", 24), ("rtx4070x3-riser-x1", 20), ("rtx3060-prebuilt-open580", 16)])
+def test_lanes_to_the_chipset_are_not_called_usable(name: str, lanes: int) -> None:
+    found = machine(name)
+    assert usable_lanes(found) == lanes
+    assert f"{lanes} usable PCIe lanes" in said(row(hardware, found, "pcie"))
 
 
 def test_an_iommu_that_translates_between_cards_without_direct_copies_is_said_to_cost_nothing_and_how_to_change_it() -> None:

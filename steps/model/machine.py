@@ -67,7 +67,7 @@ class IdleState(Record):
 
 
 class Cpu(Record):
-    """All processors together; `pcie_lanes` counts the usable lanes of the whole machine."""
+    """All processors together; `pcie_lanes` counts the lanes of the whole machine as makers list them."""
 
     model: str | None = None
     vendor: str | None = None
