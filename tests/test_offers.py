@@ -79,12 +79,8 @@ def test_dnfs_cache_is_read_without_the_network() -> None:
 
 
 def test_driver_branches_are_read_from_the_names_that_apt_knows() -> None:
-    host = Told(
-        {
-            "apt-cache pkgnames nvidia-driver-": "nvidia-driver-620-open\nnvidia-driver-local\nnvidia-driver-580-server\n",
-            "apt-cache pkgnames nvidia-tesla-": "nvidia-tesla-535-driver\nnvidia-tesla-535-smi\n",
-        }
-    )
+    known = "nvidia-driver-620-open\nnvidia-driver-local\nnvidia-driver-580-server\nnvidia-tesla-535-driver\nnvidia-tesla-535-smi\n"
+    host = Told({"apt-cache pkgnames nvidia-": known})
     names = offered.drivers(host)
     assert names == ("nvidia-driver-580-server", "nvidia-driver-620-open", "nvidia-tesla-535-driver")
     assert [offered.branch_of(name) for name in names] == ["580", "620", "535"]

@@ -17,8 +17,7 @@ def local(machine: Machine, host: Host) -> Offers:
     """Return what the machine's own package manager offers; no network is asked."""
     row = stack.distribution_of(machine.os.id, machine.os.version)
     manager = row.manager if row else None
-    names = (*named(row), *(offered.drivers(host) if manager == "apt" else ()))
-    return Offers(here=offered.by(manager, host, names))
+    return Offers(here=offered.by(manager, host, named(row)))
 
 
 def named(row: stack.Distribution | None) -> tuple[str, ...]:

@@ -71,11 +71,8 @@ def by_dnf(host: Host, names: tuple[str, ...]) -> Offered | None:
 
 def drivers(host: Host) -> tuple[str, ...]:
     """Return the names of the driver packages that apt knows, whatever their branch; empty when it cannot say."""
-    names: list[str] = []
-    for prefix in ("nvidia-driver-", "nvidia-tesla-"):
-        told = host.run(("apt-cache", "pkgnames", prefix), timeout=_SECONDS)
-        names += [name for name in told.stdout.split() if told.status == 0 and _DRIVER.fullmatch(name)]
-    return tuple(sorted(set(names)))
+    told = host.run(("apt-cache", "pkgnames", "nvidia-"), timeout=_SECONDS)
+    return tuple(sorted({name for name in told.stdout.split() if told.status == 0 and _DRIVER.fullmatch(name)}))
 
 
 def branch_of(package: str) -> str | None:
