@@ -7,35 +7,38 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from steps.catalog import frameworks, stack
+from steps.catalog import devices, frameworks, stack
 from steps.catalog.versions import line, number
 from steps.model.base import Phrase, phrase
 from steps.model.machine import Accelerator, Flavor, Machine, judged
 from steps.model.profile import Profile
 
-_DATA_CENTER = re.compile(r"\b(Tesla|GH200|GB[23]00|[ABHV][1-9]00|A[0-9]{2}|A[0-9]{2}[GX]|[LTPMK][1-9][0-9]?[SG]?|[BH]20)\b")
+_DATA_CENTER = re.compile(r"\b(Tesla|GH200|GB[23]00|[ABHV][1-9]00|P100|A2|A[0-9]{2}|A[0-9]{2}[GX]|[LTPMK][1-9][0-9]?[SG]?|[BH]20)\b")
+_DESKTOP = re.compile(r"\bRTX\b|\bActive\b|Quadro|GeForce|TITAN", re.IGNORECASE)
+"""Cards of the same chips for desks: the A800 with a fan of its own is called "Active"."""
 _VIRTUAL = re.compile(r"-\d+[ABCQ]$")
+
+
+def _for_data_centers(card: Accelerator) -> bool:
+    """Return whether a card is made for data centers: by the name that belongs to its PCI id, else by its own."""
+    row = devices.gpu(card.pci_id) if card.pci_id else None
+    names = [name for name in (row.name if row else None, card.name) if name]
+    return any(_DATA_CENTER.search(name) for name in names) and not any(_DESKTOP.search(name) for name in names)
 
 
 class Gpu:
     """One judged accelerator with the row of its architecture (`None`: we do not know it)."""
 
-    __slots__ = ("card", "position", "row")
+    __slots__ = ("capability", "card", "name", "position", "row")
 
     def __init__(self, position: int, card: Accelerator) -> None:
         self.position = position
         self.card = card
         self.row = stack.architecture_of(card.architecture, card.compute_capability, card.chip)
-
-    @property
-    def name(self) -> str:
+        self.name = short_name(card.name) or card.chip or card.pci_id or "GPU"
         """What the card is called, as short as it is known."""
-        return short_name(self.card.name) or self.card.chip or self.card.pci_id or "GPU"
-
-    @property
-    def capability(self) -> str | None:
+        self.capability = card.compute_capability or (self.row.compute_capability if self.row else None)
         """The compute capability."""
-        return self.card.compute_capability or (self.row.compute_capability if self.row else None)
 
     @property
     def fact(self) -> Phrase:
@@ -162,7 +165,7 @@ class Case:
     @cached_property
     def data_center(self) -> bool:
         """Whether all cards are of the data-center kind."""
-        return bool(self.gpus) and all(_DATA_CENTER.search(gpu.card.name or "") and "RTX" not in (gpu.card.name or "") for gpu in self.gpus)
+        return bool(self.gpus) and all(_for_data_centers(gpu.card) for gpu in self.gpus)
 
     @cached_property
     def distribution(self) -> stack.Distribution | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from steps.catalog import stack
-from steps.catalog.versions import belongs, number
+from steps.catalog.load import remembered
+from steps.catalog.versions import at_least, belongs, number
 from steps.compat.case import Case
 from steps.compat.findings import toolkit_finding
 from steps.model.base import phrase
@@ -15,11 +16,15 @@ Found = tuple[Finding, ...]
 
 
 def cudnn_row(case: Case) -> stack.Cudnn | None:
-    """Return the wanted cuDNN line for the CUDA major of the case, or `None`."""
+    """Return the row of the wanted cuDNN line for the CUDA major of the case."""
     wanted = case.answers.toolkit.cudnn
-    if not wanted or wanted == "none":
-        return None
-    return next((row for row in reversed(stack.cudnns()) if row.cuda_major == case.cuda_major and belongs(row.latest, wanted)), None)
+    return next((row for row in cudnn_lines(wanted) if row.cuda_major == case.cuda_major), None) if wanted and wanted != "none" else None
+
+
+@remembered
+def cudnn_lines(wanted: str) -> tuple[stack.Cudnn, ...]:
+    """Return the rows of a cuDNN line, newest first; empty when we do not know it."""
+    return tuple(row for row in reversed(stack.cudnns()) if belongs(row.latest, wanted))
 
 
 def cudnn_cuda_mismatch(case: Case) -> Found:
@@ -27,7 +32,7 @@ def cudnn_cuda_mismatch(case: Case) -> Found:
     wanted = case.answers.toolkit.cudnn
     if not wanted or wanted == "none" or cudnn_row(case):
         return ()
-    lines = [row for row in stack.cudnns() if belongs(row.latest, wanted)]
+    lines = cudnn_lines(wanted)
     if not lines:
         return ()
     majors = ", ".join(sorted({str(row.cuda_major) for row in lines}))
@@ -38,7 +43,7 @@ def cudnn_cuda_mismatch(case: Case) -> Found:
             "cudnn-cuda-mismatch",
             "error",
             because,
-            lines[-1].source,
+            lines[0].source,
             subject=f"cuDNN {wanted} × CUDA {case.cuda or '–'}",
             cudnn=wanted,
             majors=majors,
@@ -74,9 +79,28 @@ def gpu_unsupported_by_cudnn(case: Case) -> Found:
 def nccl_rows(case: Case) -> tuple[stack.Nccl, ...]:
     """Return the releases of the wanted NCCL line, newest first."""
     wanted = case.answers.toolkit.nccl
-    if not wanted or wanted == "none":
-        return ()
+    return nccl_line(wanted) if wanted and wanted != "none" else ()
+
+
+@remembered
+def nccl_line(wanted: str) -> tuple[stack.Nccl, ...]:
+    """Return the releases of an NCCL line, newest first; empty when we do not know it."""
     return tuple(row for row in reversed(stack.nccls()) if belongs(row.version, wanted))
+
+
+def driver_too_old_for_cudnn(case: Case) -> Found:
+    """The driver is older than this cuDNN wants; where CUDA itself is too new for it, the toolkit's rule says so."""
+    row, version, cuda = cudnn_row(case), case.driver.version, case.cuda_row
+    if row is None or version is None or at_least(version, row.min_driver) or (cuda and not at_least(version, cuda.minor_driver)):
+        return ()
+    wanted = case.answers.toolkit.cudnn or "?"
+    because = (
+        phrase("toolkit.because.driver", version=version),
+        phrase("toolkit.because.cudnn-floor", cudnn=wanted, version=row.min_driver),
+    )
+    params = {"branch": case.driver.branch or "?", "cudnn": wanted, "floor": row.min_driver}
+    subject = f"driver {case.driver.branch} × cuDNN {wanted}"
+    return (toolkit_finding(case, "driver-too-old-for-cudnn", "error", because, row.source, subject=subject, **params),)
 
 
 def nccl_cuda_mismatch(case: Case) -> Found:
@@ -128,6 +152,7 @@ def gpu_unsupported_by_nccl(case: Case) -> Found:
 RULES: tuple[Callable[[Case], Found], ...] = (
     cudnn_cuda_mismatch,
     gpu_unsupported_by_cudnn,
+    driver_too_old_for_cudnn,
     nccl_cuda_mismatch,
     gpu_unsupported_by_nccl,
 )

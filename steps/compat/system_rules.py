@@ -94,6 +94,24 @@ def driver_not_offered(case: Case) -> Found:
     return ()
 
 
+def driver_offer_unknown(case: Case) -> Found:
+    """The branch is older than what NVIDIA's repository for this system began with; whether it was added is not known."""
+    row, repository = case.driver.row, case.repository
+    if case.driver.origin != "planned" or case.driver.source != "nvidia-repo" or row is None or repository is None:
+        return ()
+    if not before_repository(repository, row):
+        return ()
+    because = (phrase("driver.because.repository-begins", token=repository.token, cuda=repository.first_cuda or "?"),)
+    title = f"{row.name} {case.driver.flavor or ''}".strip()
+    return (driver_finding(case, "driver-offer-unknown", "info", because, repository.source, title=title, place=repository.token),)
+
+
+def before_repository(repository: stack.CudaRepository, row: stack.Branch) -> bool:
+    """Return whether a branch is older than the driver of the first toolkit that a repository held."""
+    first = stack.cudas().get(repository.first_cuda or "")
+    return first is not None and number(row.name) < number(first.branch)
+
+
 def in_repository(repository: stack.CudaRepository, row: stack.Branch) -> bool:
     """Return whether a repository can carry a branch: it holds the drivers of the toolkits it holds."""
     if repository.last_cuda:
