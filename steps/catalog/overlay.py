@@ -255,7 +255,7 @@ def _like(name: str, known: tuple[catalog.TorchRelease, ...], where: str) -> cat
 
 def _tensorflow(row: TensorflowRow, old: catalog.TensorflowRelease | None, where: str) -> catalog.TensorflowRelease:
     """Return a release of TensorFlow with what the index says."""
-    said = {name: value for name, value in msgspec.structs.asdict(row).items() if value not in (None, ())}
+    said: dict[str, Any] = {name: value for name, value in msgspec.structs.asdict(row).items() if value not in (None, ())}
     if old is not None:
         return msgspec.structs.replace(old, **said, source=f"{where}; {old.source}")
     return catalog.TensorflowRelease(source=where, **said)
@@ -263,7 +263,9 @@ def _tensorflow(row: TensorflowRow, old: catalog.TensorflowRelease | None, where
 
 def _jax(row: JaxRow, old: catalog.JaxRelease | None, where: str) -> catalog.JaxRelease:
     """Return a release of JAX with what the index says."""
-    said = {name: value for name, value in msgspec.structs.asdict(row).items() if value not in (None, ()) or name == "numpy"}
+    said: dict[str, Any] = {
+        name: value for name, value in msgspec.structs.asdict(row).items() if value not in (None, ()) or name == "numpy"
+    }
     if old is not None:
         return msgspec.structs.replace(old, **said, source=f"{where}; {old.source}")
     return catalog.JaxRelease(source=where, **said)
