@@ -186,6 +186,14 @@ async def test_enter_in_the_matrix_takes_driver_and_cuda_together() -> None:
         assert "z takes it back" in text(app)
 
 
+async def test_every_word_in_view_is_explained_below_the_matrix() -> None:
+    async with recorded("rtx5090-u2404-fresh", "driver") as (app, pilot):
+        await press(pilot, "m")
+        shown = text(app)
+        for means in ("branch past its end of life", "no PTX", "driver older than CUDA needs", "cannot drive this card"):
+            assert means in shown
+
+
 async def test_an_impossible_cell_is_explained_and_never_taken() -> None:
     async with recorded("rtx5090-u2404-fresh", "driver") as (app, pilot):
         before = app.wizard.answers

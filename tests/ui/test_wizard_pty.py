@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+import select
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -195,9 +196,21 @@ def test_an_impossible_driver_says_why_on_a_recorded_machine() -> None:
         terminal.press("down", "enter", "n", "n")
         terminal.until("3 of 8", "595 proprietary")
         terminal.press("5")
-        terminal.until("✗ cannot work", "└", "f  Take the open modules")
+        terminal.until("✗ cannot work", "└", "f  stay with 580 open")
         terminal.press("a")
         terminal.until("8 of 8", "Start the installation")
+
+
+def test_repainting_only_what_changed_leaves_no_half_letters() -> None:
+    with bringup("--machine", str(MACHINES / "rtx5090-u2404-fresh.json"), "--lang", "zh_CN") as terminal:
+        terminal.until("PyTorch", "重启")
+        for key in ["down", "enter", *["enter", "down", "down", "m", "right", "escape", "w", "escape", "t", "down", "t"] * 3]:
+            terminal.press(key)
+            for _ in range(4):
+                terminal.read(0.05)
+        while select.select([terminal.fd], [], [], 0.2)[0]:
+            terminal.read()
+        assert terminal.orphans() == 0
 
 
 def test_a_dumb_terminal_gets_the_same_questions_as_lines() -> None:
@@ -231,7 +244,9 @@ def test_two_keys_rehearse_the_whole_path_on_a_recorded_machine(tmp_path: Path) 
         terminal.press("enter")
         terminal.until("Start the installation", "Driver 580 open", "Enter starts the rehearsal.")
         terminal.press("enter")
-        terminal.until("Rehearsed. Nothing was changed.", "✓ done      2 Driver 580 open", seconds=60)
+        shown = terminal.until("Rehearsed. Nothing was changed.", "✓ done      2 Driver 580 open", "there is nothing to undo.", seconds=60)
+        assert "none was run" in shown
+        assert "Undo stays possible" not in shown
         terminal.press("q")
         assert terminal.ended() == 0
     assert any((tmp_path / "state" / "bringup" / "runs").iterdir())

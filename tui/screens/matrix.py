@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NAME, COLUMN = 15, 12
 """Cells of the first column, and of each CUDA line."""
-EXPLAINED, LEGEND = 3, 2
+BELOW = 5
 """Rows of the explanation and of the words below it."""
 
 
@@ -79,7 +79,7 @@ class MatrixPage(WizardPage):
         count = max(1, min(len(found.cudas), (columns - 2 - NAME) // COLUMN))
         first = max(0, min(self._column - count // 2, len(found.cudas) - count))
         seen = range(first, first + count)
-        room = max(2, rows - 4 - len(found.builds) - EXPLAINED - LEGEND)
+        room = max(2, rows - 4 - len(found.builds) - BELOW)
         top = window(len(found.rows), self._row, room)
         drivers = [self._driver(at, found.rows[at], seen) for at in range(top, min(len(found.rows), top + room))]
         builds = [
@@ -94,8 +94,7 @@ class MatrixPage(WizardPage):
             BLANK,
             *builds,
             BLANK,
-            *self._explained(columns - 2),
-            *self._legend(used, columns - 2),
+            *self._below(used, columns - 2),
         ]
 
     def _worded(self, words: Words) -> str:
@@ -131,8 +130,13 @@ class MatrixPage(WizardPage):
         found = self.map()
         return f"{self._worded(found.rows[self._row].label)} × CUDA {found.cudas[self._column]}"
 
+    def _below(self, used: Sequence[Cell], columns: int) -> list[Line]:
+        """Return what the cell is, an empty row, and as many of the words in view as the rest has room for."""
+        explained = self._explained(columns)[: BELOW - 2]
+        return [*explained, BLANK, *self._legend(used, columns)[: BELOW - 1 - len(explained)]]
+
     def _explained(self, columns: int) -> list[Line]:
-        """Return what the cell is, in the rows that it always has."""
+        """Return what the cell is, in as many rows as it needs."""
         cell = self.cell()
         if cell is None:
             return []
@@ -147,11 +151,10 @@ class MatrixPage(WizardPage):
         first: Line = (Span(" "), Span(head, "strong"), Span(mark, f"{cell.mark}-strong"))
         if width(text) <= beside:
             first, lines = (*first, Span(text)), []
-        below = [*lines[: EXPLAINED - 1], *[""] * EXPLAINED]
-        return [first, *[(Span(" "), Span(line)) for line in below[: EXPLAINED - 1]]]
+        return [first, *[(Span(" "), Span(line)) for line in lines]]
 
     def _legend(self, cells: Sequence[Cell], columns: int) -> list[Line]:
-        """Return the words in view with what they mean, as many as there is room for."""
+        """Return the words in view with what they mean."""
         entries = [(self._word(cell), self.shell.say(ui(f"matrix.means.{cell.word}"))) for cell in cells if cell.word != "ok"]
         lines: list[list[Span]] = [[]]
         left = columns
@@ -163,7 +166,7 @@ class MatrixPage(WizardPage):
             gap = "   " if lines[-1] else " "
             lines[-1] += [Span(gap), Span(word, "text"), Span(f"  {means}", "mute")]
             left -= size + len(gap)
-        return [tuple(line) for line in lines[:LEGEND]]
+        return [tuple(line) for line in lines]
 
     # --- keys -----------------------------------------------------------------------------------------
 

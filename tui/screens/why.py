@@ -23,7 +23,7 @@ from tui.widgets.hint import LABEL, labelled
 if TYPE_CHECKING:
     from tui.screens.wizard_page import WizardPage
 
-KIND = 12
+KIND = 13
 """The column of "fact" and "your answer"."""
 
 
