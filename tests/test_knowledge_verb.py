@@ -74,7 +74,7 @@ def test_a_refused_overlay_is_said_and_every_verb_goes_on(tmp_path: Path) -> Non
     (folder / "torch.toml").write_text("schema = 1\nevil = true\n")
     code, out, _ = verb("http://127.0.0.1:9", tmp_path, "knowledge")
     assert code == 0
-    assert f"{folder}/torch.toml is refused: Object missing required field `checked`. The built-in table serves." in out
+    assert f"{folder}/torch.toml: evil is refused: Object contains unknown field `evil`. The built-in table serves." in out
     code, out, _ = verb("http://127.0.0.1:9", tmp_path, "check", "--json", "--machine", str(GPU_BOX))
     assert "overlay-refused" in {finding["code"] for finding in json.loads(out)["findings"]}
 

@@ -162,7 +162,9 @@ def read(name: str, text: str | None) -> File | Refused | None:
         found: File = msgspec.convert(table, FILES[name])
     except msgspec.ValidationError as error:
         reason, _, place = str(error).partition(" - at `$")
-        return Refused(file=name, key=_plain(place.rstrip("`").lstrip(".")), reason=_plain(reason))
+        field = re.search(r"field `([^`]*)`$", reason)
+        key = ".".join(part for part in (place.rstrip("`").lstrip("."), field[1] if field else "") if part)
+        return Refused(file=name, key=_plain(key), reason=_plain(reason))
     rows = _rows(found)
     names = [row.name if isinstance(row, BranchRow) else row.version for row in rows]
     twice = next((one for at, one in enumerate(names) if one in names[:at]), None)
