@@ -10,17 +10,17 @@ import msgspec
 from steps.catalog import frameworks as catalog
 from steps.compat import candidates
 from steps.compat.case import Case
-from steps.compat.groups import about_driver, about_frameworks, about_toolkit, errors, everything
+from steps.compat.groups import about_driver, about_frameworks, about_toolkit, errors, everything, forbidden
 from steps.compat.memory import once
 from steps.compat.wheels import LINES, pythons_of
 from steps.model.finding import Finding, Patch
 from steps.model.profile import Profile, answered
 
 Found = tuple[Finding, ...]
-TRIES = 60
+TRIES = 32
 """How many changes a repair looks at before it gives up: hints must follow the cursor."""
-BUILDS = 2
-"""How many builds of PyTorch are held ready for repairs."""
+BUILDS = 3
+"""How many builds of PyTorch, or lines of a library, are held ready for repairs."""
 ROUNDS = 3
 """How often what a change breaks is mended in turn."""
 NONE: Patch = {"toolkit.cuda": "none", "toolkit.cudnn": "none", "toolkit.nccl": "none"}
@@ -37,6 +37,9 @@ def _with(case: Case, finding: Finding) -> Finding:
     ways = _WAYS.get(finding.code)
     if ways is None and finding.fix is None:
         return finding
+    if finding.step != "driver" and finding.fix is None and forbidden(about_driver(case)):
+        # What would suit a driver that cannot be had suits nobody: its own repair comes first.
+        return finding
     key = ("repair", finding.code, finding.subject, *_key(case.answers))
     fix = once(case.machine, key, lambda: _repair(case, finding, ways))
     return msgspec.structs.replace(finding, fix=fix) if fix != finding.fix else finding
@@ -50,35 +53,36 @@ def _key(answers: Profile) -> tuple[object, ...]:
 def _repair(case: Case, finding: Finding, ways: Callable[[Case, Finding], Iterator[Patch]] | None) -> Patch | None:
     """Return the first change that removes a finding and raises no error, mending what it breaks if it must."""
     own: tuple[Patch, ...] = (finding.fix,) if finding.fix is not None else ()
-    before = errors(everything(case))
     tried: list[Patch] = []
     for patch in islice(chain(own, ways(case, finding) if ways else ()), TRIES):
         tried.append(patch)
-        if _holds(case, finding, patch, before):
+        if _holds(case, finding, patch):
             return patch
     for patch in tried[:ROUNDS]:
-        mended = _mended(case, patch, before)
-        if mended is not None and _holds(case, finding, mended, before):
+        mended = _mended(case, patch)
+        if mended is not None and _holds(case, finding, mended):
             return mended
     return None
 
 
-def _holds(case: Case, finding: Finding, patch: Patch, before: set[str]) -> bool:
+def _holds(case: Case, finding: Finding, patch: Patch) -> bool:
     """Return whether a change removes the finding and raises no error that was not there."""
+    group = _GROUPS[finding.step]
     changed = Case(case.machine, answered(case.answers, patch))
-    # Its own group first: most changes that do not help fail there.
-    own = _GROUPS[finding.step](changed)
-    if any(one.code == finding.code and one.severity in ("error", finding.severity) for one in own) or not errors(own) <= before:
+    # Its own group first: most changes that do not help fail there, and what the others found before is rarely asked for.
+    own, before = group(changed), errors(group(case))
+    if any(one.code == finding.code and one.severity in ("error", finding.severity) for one in own):
         return False
-    return errors(everything(changed)) <= before
+    after = errors(everything(changed))
+    return after <= before or after <= errors(everything(case))
 
 
 _GROUPS: dict[str, Callable[[Case], Found]] = {"driver": about_driver, "toolkit": about_toolkit, "frameworks": about_frameworks}
 
 
-def _mended(case: Case, patch: Patch, before: set[str]) -> Patch | None:
+def _mended(case: Case, patch: Patch) -> Patch | None:
     """Return a change together with what repairs the errors it raises; `None` when one has no repair."""
-    whole = dict(patch)
+    whole, before = dict(patch), errors(everything(case))
     for _ in range(ROUNDS):
         changed = Case(case.machine, answered(case.answers, whole))
         broken = next((one for one in everything(changed) if one.severity == "error" and one.code not in before), None)
@@ -86,8 +90,7 @@ def _mended(case: Case, patch: Patch, before: set[str]) -> Patch | None:
             return whole
         ways = _WAYS.get(broken.code)
         steps = islice(ways(changed, broken), TRIES) if ways else iter(())
-        held = errors(everything(changed))
-        mend = next((step for step in steps if _holds(changed, broken, step, held)), broken.fix)
+        mend = next((step for step in steps if _holds(changed, broken, step)), broken.fix)
         if mend is None:
             return None
         whole |= mend
@@ -136,12 +139,25 @@ def _clean_lines(case: Case) -> tuple[str, ...]:
 
 def _cudnns(case: Case, _: Finding) -> Iterator[Patch]:
     """Yield the cuDNN lines, newest first; at last none."""
-    yield from ({"toolkit.cudnn": version} for version in (*candidates.cudnn_candidates(case), "none"))
+    yield from _libraries(case, "cudnn", candidates.cudnn_candidates(case))
 
 
 def _nccls(case: Case, _: Finding) -> Iterator[Patch]:
     """Yield the NCCL lines, newest first; at last none."""
-    yield from ({"toolkit.nccl": version} for version in (*candidates.nccl_candidates(case), "none"))
+    yield from _libraries(case, "nccl", candidates.nccl_candidates(case))
+
+
+def _libraries(case: Case, name: str, lines: tuple[str, ...]) -> tuple[Patch, ...]:
+    """Return the lines of a library that bear the CUDA and the cards of the case; at last none."""
+
+    def fits(version: str) -> bool:
+        alone = answered(case.answers, {"toolkit.cudnn": "none", "toolkit.nccl": "none", f"toolkit.{name}": version})
+        return not any(
+            finding.code.endswith((f"by-{name}", f"{name}-cuda-mismatch")) for finding in about_toolkit(Case(case.machine, alone))
+        )
+
+    clean = once(case.machine, (name, case.answers.driver, case.answers.toolkit.cuda), lambda: tuple(filter(fits, lines))[:BUILDS])
+    return (*({f"toolkit.{name}": version} for version in clean), {f"toolkit.{name}": "none"})
 
 
 def _wheels(case: Case, finding: Finding) -> Iterator[Patch]:
@@ -165,22 +181,25 @@ def _wheels(case: Case, finding: Finding) -> Iterator[Patch]:
 def _torches(case: Case) -> Iterator[Patch]:
     """Yield the PyTorch builds without a catch: the wanted release in another variant first, then the best of all."""
     wanted = case.answers.frameworks.get("torch")
-    beside = tuple((name, version) for name, version in case.answers.frameworks.items() if name not in ("torch", "variant"))
-    key = ("builds", case.answers.driver, case.answers.environment.python, beside)
+    pair = tuple(name for name in PAIR if name in case.answers.frameworks)
+    key = ("builds", case.answers.driver, case.answers.environment.python, pair)
     if wanted:
         yield from once(case.machine, (*key, wanted), lambda: _clean_builds(case, wanted))
     yield from once(case.machine, key, lambda: _clean_builds(case, None))
 
 
 def _clean_builds(case: Case, version: str | None) -> tuple[Patch, ...]:
-    """Return a few builds of PyTorch that nothing is said against beside the other frameworks, best first."""
+    """Return a few builds of PyTorch that nothing is said against when no other framework is wanted, best first."""
     found: list[Patch] = []
-    for release, variant in islice(candidates.torch_candidates(case, version), TRIES):
+    alone = answered(
+        case.answers, {f"frameworks.{name}": None for name in case.answers.frameworks if name not in ("torch", "variant", *PAIR)}
+    )
+    for release, variant in islice(candidates.torch_candidates(Case(case.machine, alone), version), TRIES):
         patch: dict[str, str | None] = {"frameworks.torch": release.version, "frameworks.variant": variant}
         for name, fitting in (("torchvision", release.torchvision), ("torchaudio", release.torchaudio)):
-            if name in case.answers.frameworks:
+            if name in alone.frameworks:
                 patch[f"frameworks.{name}"] = fitting[-1] if fitting else None
-        changed = Case(case.machine, answered(case.answers, patch))
+        changed = Case(case.machine, answered(alone, patch))
         if not any(one.severity == "error" or one.code == "wheel-lacks-gpu-kernels" for one in about_frameworks(changed)):
             found.append(patch)
         if len(found) == BUILDS:

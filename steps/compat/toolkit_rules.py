@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import chain
 
-from steps.catalog import stack
-from steps.catalog.versions import at_least, belongs, number
+from steps.catalog.versions import at_least, number
 from steps.compat import library_rules
 from steps.compat.case import Case
 from steps.compat.findings import MINOR, toolkit_finding
@@ -22,11 +21,11 @@ def unknown_cuda(case: Case) -> Found:
     found: list[Finding] = []
     if case.cuda and case.cuda_row is None:
         found.append(toolkit_finding(case, "unknown-version", "info", (), None, subject=f"CUDA {case.cuda}", what=f"CUDA {case.cuda}"))
-    if wanted.cudnn and wanted.cudnn != "none" and not any(belongs(row.latest, wanted.cudnn) for row in stack.cudnns()):
+    if wanted.cudnn and wanted.cudnn != "none" and not library_rules.cudnn_lines(wanted.cudnn):
         found.append(
             toolkit_finding(case, "unknown-version", "info", (), None, subject=f"cuDNN {wanted.cudnn}", what=f"cuDNN {wanted.cudnn}")
         )
-    if wanted.nccl and wanted.nccl != "none" and not any(belongs(row.version, wanted.nccl) for row in stack.nccls()):
+    if wanted.nccl and wanted.nccl != "none" and not library_rules.nccl_line(wanted.nccl):
         found.append(toolkit_finding(case, "unknown-version", "info", (), None, subject=f"NCCL {wanted.nccl}", what=f"NCCL {wanted.nccl}"))
     return tuple(found)
 
