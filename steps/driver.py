@@ -141,7 +141,10 @@ def _explained(case: Case, row: stack.Branch, flavor: str) -> tuple[Words, ...]:
     """Return what a driver is, and what its catch is where it comes from one more source."""
     last = _last_closed()
     key = "proprietary-late" if flavor == "proprietary" and number(row.name) > number(last) else flavor
-    sentences = (phrase(f"driver.explain.{row.kind}", branch=row.name, date=row.end_of_life or "?"), phrase(f"driver.explain.{key}", last=last))
+    sentences = (
+        phrase(f"driver.explain.{row.kind}", branch=row.name, date=row.end_of_life or "?"),
+        phrase(f"driver.explain.{key}", last=last),
+    )
     if case.driver.source != "nvidia-repo":
         return sentences
     return (*sentences, phrase("driver.explain.adds-repo", system=(case.machine.os.id or "?").capitalize()))
