@@ -99,6 +99,7 @@ def choices(machine: Machine, answers: Profile) -> tuple[Choice, ...]:
 
 # --- frameworks -----------------------------------------------------------------------------------
 
+_WORST_FIRST = ("error", "warning", "info", "ok")
 _TITLES = {"torch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX"}
 
 
@@ -112,11 +113,8 @@ def _framework(case: Case, best: Profile, name: str) -> Option:
     removing: Patch = {f"frameworks.{name}": None}
     answers = answered(case.answers, adding)
     changed = Case(case.machine, answers)
-    findings = tuple(
-        finding
-        for finding in solve.judge_frameworks(case.machine, answers)
-        if name in finding.subject or (name == "torch" and "torch" in finding.subject)
-    )
+    judged = (finding for finding in solve.judge_frameworks(case.machine, answers) if name in finding.subject)
+    findings = tuple(sorted(judged, key=lambda finding: _WORST_FIRST.index(finding.severity)))
     if name not in wanted:
         findings = tuple(_instead(case, finding, adding) for finding in findings)
     mark, tag = _verdict(findings, "fits")

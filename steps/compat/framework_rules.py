@@ -131,6 +131,16 @@ def package_lacks_gpu_kernels(case: Case) -> Found:
     return tuple(found)
 
 
+def tensorflow_unconfirmed(case: Case) -> Found:
+    """Nobody has looked which cards TensorFlow's wheel has code for."""
+    row = case.tensorflow
+    if row is None or row.cuda_major is None or not case.gpus or case.answers.frameworks.get("variant") == "cpu":
+        return ()
+    wheel = f"tensorflow {row.version}"
+    because = (phrase("frameworks.because.unconfirmed", wheel=wheel),)
+    return (framework_finding("kernels-unconfirmed", "info", because, row.source, wheel, wheel=wheel),)
+
+
 def kernels_unconfirmed(case: Case) -> Found:
     """Nobody has looked which code is inside the wheel."""
     release, row = torch_release(case), torch_variant(case)
@@ -251,6 +261,7 @@ RULES: tuple[Callable[[Case], Found], ...] = (
     glibc_too_old,
     *package_rules.RULES,
     kernels_unconfirmed,
+    tensorflow_unconfirmed,
     unknown_framework,
 )
 

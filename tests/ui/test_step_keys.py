@@ -10,7 +10,6 @@ import pytest
 
 from steps.model.step import Step
 from steps.registry import SETUP
-from tests.ui.screen import Terminal
 from tests.ui.test_wizard import Drive, press, text, top, until, wizard
 from tests.ui.test_wizard_pty import bringup
 from tui.app import BringupApp
@@ -124,13 +123,10 @@ def test_keys_of_a_real_terminal_take_the_row_they_show() -> None:
         terminal.press("end")
         terminal.until("Space takes NVIDIA repo")
         terminal.press("home", "down", "down")
-        name = _row_of_cursor(terminal)
+        terminal.until("› ( ) 620 open", "Enter takes 620 open.")
         terminal.press("space")
-        terminal.until(f"› (•) {name}", f"Taken: {name}.")
-
-
-def _row_of_cursor(terminal: Terminal) -> str:
-    """Return the name in the row under the cursor, once it is the third."""
-    lines = terminal.until("Enter takes", "› ( )").splitlines()
-    row = next(line for line in lines if "› ( )" in line)
-    return " ".join(row.split("› ( ) ")[1].split()[:2])
+        terminal.until("› (•) 620 open", "Taken: 620 open.")
+        terminal.press("enter")
+        terminal.until("4 of 8")
+        terminal.press("b")
+        terminal.until("› (•) 620 open")
