@@ -58,7 +58,8 @@ def _repair(case: Case, finding: Finding, ways: Callable[[Case, Finding], Iterat
         tried.append(patch)
         if _holds(case, finding, patch):
             return patch
-    for patch in tried[:ROUNDS]:
+    # A catch is not worth other answers; what cannot work is.
+    for patch in tried[:ROUNDS] if finding.severity == "error" else ():
         mended = _mended(case, patch)
         if mended is not None and _holds(case, finding, mended):
             return mended
@@ -116,10 +117,21 @@ def _drivers(case: Case, _: Finding) -> Iterator[Patch]:
     yield from _ranked(case)
 
 
+def _supported(case: Case, _: Finding) -> Iterator[Patch]:
+    """Yield the drivers that can be had and still get fixes, best first; none for cards whose last branch has ended."""
+
+    def fresh(patch: Patch) -> bool:
+        changed = Case(case.machine, answered(case.answers, patch))
+        return not any(finding.code == "driver-end-of-life" for finding in about_driver(changed))
+
+    yield from once(case.machine, ("supported", case.answers.driver.ignore), lambda: tuple(filter(fresh, _ranked(case))))
+
+
 def _cudas(case: Case, _: Finding) -> Iterator[Patch]:
     """Yield the toolkit lines without a catch, best first, with libraries that fit; at last no toolkit at all."""
     wanted = case.answers.toolkit
-    for version in once(case.machine, ("lines", case.answers.driver, case.variant), lambda: _clean_lines(case)):
+    clean = once(case.machine, ("lines", case.answers.driver), lambda: _clean_lines(case))
+    for version in (one for one in candidates.cuda_candidates(case) if one in clean):
         patch: dict[str, str | None] = {"toolkit.cuda": version}
         changed = Case(case.machine, answered(case.answers, patch))
         for name, lines in (("cudnn", candidates.cudnn_candidates), ("nccl", candidates.nccl_candidates)):
@@ -129,12 +141,12 @@ def _cudas(case: Case, _: Finding) -> Iterator[Patch]:
     yield NONE
 
 
-def _clean_lines(case: Case) -> tuple[str, ...]:
-    """Return the toolkit lines without a catch for this driver, best first."""
+def _clean_lines(case: Case) -> frozenset[str]:
+    """Return the toolkit lines without a catch for this driver."""
     alone = [
         (line, Case(case.machine, answered(case.answers, {**NONE, "toolkit.cuda": line}))) for line in candidates.cuda_candidates(case)
     ]
-    return tuple(line for line, one in alone if not any(finding.severity in ("error", "warning") for finding in about_toolkit(one)))
+    return frozenset(line for line, one in alone if not any(finding.severity in ("error", "warning") for finding in about_toolkit(one)))
 
 
 def _cudnns(case: Case, _: Finding) -> Iterator[Patch]:
@@ -238,8 +250,9 @@ def _any_numpy(case: Case, _: Finding) -> Iterator[Patch]:
 
 
 _WAYS: dict[str, Callable[[Case, Finding], Iterator[Patch]]] = {
+    "driver-end-of-life": _supported,
     **dict.fromkeys(("gpu-needs-open-module", "gpu-lacks-open-module", "gpu-unsupported-by-driver", "gpu-too-new-for-driver"), _drivers),
-    **dict.fromkeys(("driver-not-offered", "driver-end-of-life", "kernel-too-new-for-driver", "driver-absent"), _drivers),
+    **dict.fromkeys(("driver-not-offered", "kernel-too-new-for-driver", "driver-absent"), _drivers),
     **dict.fromkeys(("gpu-unsupported-by-cuda", "gpu-too-new-for-cuda", "driver-too-old-for-cuda", "cuda-not-for-distro"), _cudas),
     **dict.fromkeys(("host-compiler-too-new", "host-glibc-too-new", "minor-version-compatibility"), _cudas),
     **dict.fromkeys(("cudnn-cuda-mismatch", "gpu-unsupported-by-cudnn"), _cudnns),
