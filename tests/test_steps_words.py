@@ -58,6 +58,16 @@ def test_without_a_gpu_nothing_is_said_to_wait_for_the_cores() -> None:
     assert "GPUs" not in said(row(hardware, machine("wsl2-rtx3060"), "cpu"))
 
 
+def test_a_card_whose_pci_id_is_not_known_is_named_without_one() -> None:
+    assert "(?)" not in said(row(hardware, machine("wsl2-rtx3060"), "gpu"))
+
+
+def test_one_card_is_spoken_of_in_the_singular() -> None:
+    words = said(row(hardware, machine("rtx5090-u2404-fresh"), "pcie"))
+    assert "One card wants up to 16 lanes" in words
+    assert "1 cards" not in words
+
+
 def test_memory_in_wsl_is_a_share_that_a_file_of_windows_sets() -> None:
     words = said(row(hardware, machine("wsl2-rtx3060"), "memory"))
     assert "Windows keeps the rest" in words

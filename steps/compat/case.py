@@ -43,7 +43,9 @@ class Gpu:
     @property
     def fact(self) -> Phrase:
         """The fact that chains start with."""
-        return phrase("driver.because.gpu", index=self.position, name=self.name, id=self.card.pci_id or "?")
+        if not self.card.pci_id:
+            return phrase("driver.because.gpu-plain", index=self.position, name=self.name)
+        return phrase("driver.because.gpu", index=self.position, name=self.name, id=self.card.pci_id)
 
     @property
     def kin(self) -> Phrase:

@@ -235,7 +235,8 @@ def _together(facts: Iterable[str]) -> tuple[Words, ...]:
 
 def _card_fact(machine: Machine, card: Accelerator, said: str) -> str:
     """Return one fact about one card."""
-    return f"GPU {machine.accelerators.index(card)} {short_name(card)} ({card.pci_id or '?'}): {said}"
+    id = f" ({card.pci_id})" if card.pci_id and card.pci_id != short_name(card) else ""
+    return f"GPU {machine.accelerators.index(card)} {short_name(card)}{id}: {said}"
 
 
 def _virtual(machine: Machine) -> bool:

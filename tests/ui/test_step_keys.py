@@ -68,6 +68,27 @@ async def test_a_row_of_a_later_question_that_was_only_read_is_not_taken_by_ente
         assert app.wizard.answers.driver == before
 
 
+async def test_the_review_names_the_source_and_the_plan_the_series_of_a_driver() -> None:
+    async with recorded("laptop-katana-4070-secureboot", "driver") as (app, pilot):
+        await press(pilot, "tab", "down")
+        assert under_cursor(app) == "distro-server"
+        await press(pilot, "space")
+        app.go_review()
+        await pilot.pause()
+        await press(pilot, "down", "down", "down")
+        assert "Chosen: 580 open, Ubuntu -server." in text(app)
+        assert "Driver 580-server open" in text(app)
+
+
+async def test_the_review_counts_what_the_step_marks() -> None:
+    async with recorded("laptop-katana-4070-secureboot", "hardware") as (app, pilot):
+        said = text(app).splitlines()[2]
+        app.go_review()
+        await pilot.pause()
+        counted = next(line for line in text(app).splitlines() if "1 Hardware" in line).split()[2]
+        assert f"{counted} points fall short" in said
+
+
 async def test_after_a_fix_and_after_taking_back_the_cursor_is_on_what_is_taken(tmp_path: Path) -> None:
     async with wizard(tmp_path) as (app, pilot, _):
         await press(pilot, "down", "enter", "2", "space", "4", "f")

@@ -169,7 +169,10 @@ class ReviewScreen(MenuPage):
             return say(ui("review.next-path"))
         self.cursor()
         if self.at.startswith("step:"):
-            return say(ui("review.next-step"))
+            step = next((one for one in self.wizard.steps if f"step:{one.KEY}" == self.at), None)
+            values = summary.values_of(self.shell, self.wizard, step) if step is not None else ()
+            chosen = summary.joined(self.shell, values)
+            return say(ui("review.next-step-chosen", values=chosen)) if values else say(ui("review.next-step"))
         if self.at in ("save", "request"):
             return say(ui(f"review.next-{self.at}"))
         if self._errors():
