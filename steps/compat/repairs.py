@@ -178,16 +178,25 @@ def _wheels(case: Case, finding: Finding) -> Iterator[Patch]:
     if name == "torch":
         yield from _torches(case)
         yield {f"frameworks.{one}": None for one in ("torch", "variant", *PAIR) if one in case.answers.frameworks}
-    elif name == "tensorflow":
-        yield from ({"frameworks.tensorflow": row.version} for row in catalog.tensorflow_releases())
-    elif name == "jax":
-        if "torch" not in case.answers.frameworks and "variant" in case.answers.frameworks:
-            yield {"frameworks.variant": None}
-        yield from ({"frameworks.jax": row.version} for row in catalog.jax_releases())
     else:
-        yield from ({f"frameworks.{name}": row.version} for row in catalog.others() if row.package == name)
+        if name == "jax" and "torch" not in case.answers.frameworks and "variant" in case.answers.frameworks:
+            yield {"frameworks.variant": None}
+        key = ("releases", name, case.answers.driver, case.answers.environment.python)
+        yield from once(case.machine, key, lambda: _clean_releases(case, name))
     if name != "torch" and name in case.answers.frameworks:
         yield {f"frameworks.{name}": None}
+
+
+def _clean_releases(case: Case, name: str) -> tuple[Patch, ...]:
+    """Return a few releases of a package that nothing forbids when it is wanted alone, newest first."""
+    versions = {
+        "tensorflow": [row.version for row in catalog.tensorflow_releases()],
+        "jax": [row.version for row in catalog.jax_releases()],
+    }
+    others = [row.version for row in catalog.others() if row.package == name]
+    bare = answered(case.answers, {f"frameworks.{one}": None for one in case.answers.frameworks})
+    patches = ({f"frameworks.{name}": version} for version in versions.get(name, others))
+    return tuple(islice((one for one in patches if not forbidden(about_frameworks(Case(case.machine, answered(bare, one))))), BUILDS))
 
 
 def _torches(case: Case) -> Iterator[Patch]:
