@@ -6,6 +6,7 @@ from steps.catalog import stack
 from steps.catalog.versions import line, number
 from steps.compat import candidates, rows, solve, toolkit_plan
 from steps.compat.case import Case
+from steps.compat.groups import about_toolkit, forbidden
 from steps.compat.library_rules import cudnn_row
 from steps.compat.wheels import cuda_of
 from steps.model.action import AnyAction
@@ -189,6 +190,6 @@ def _fitting(case: Case, key: str, lines: tuple[str, ...]) -> str:
     """Return the newest line that nothing forbids, else the newest."""
     for version in lines:
         changed = answered(case.answers, {key: version})
-        if not any(finding.severity == "error" for finding in solve.judge_toolkit(case.machine, changed)):
+        if not forbidden(about_toolkit(Case(case.machine, changed))):
             return version
     return lines[0]

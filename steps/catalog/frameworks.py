@@ -155,6 +155,8 @@ class Tool(Record):
     recommended: bool | None = None
     licence: str | None = None
     terms: str | None = None
+    last: str | None = None
+    """The last release that a channel got; `None` while it goes on."""
     activation: str | None = None
     note: str | None = None
     source: str
