@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import chain
-
 from steps.catalog import stack
 from steps.catalog.versions import number
 from steps.compat import candidates, driver_packages, driver_plan, solve
+from steps.compat import rows as rows_of
 from steps.compat.case import Case, installed_driver
 from steps.compat.system_rules import archive_variant, signed
 from steps.model.action import AnyAction
@@ -14,14 +13,13 @@ from steps.model.base import Words, phrase
 from steps.model.choice import Choice, Mark, Note, Option
 from steps.model.finding import Finding, Patch, StepKey
 from steps.model.machine import Machine, judged
+from steps.model.offers import Place
 from steps.model.plan import Target
 from steps.model.profile import Profile, answered
 
 KEY: StepKey = "driver"
 ROWS = 9
 """How many drivers are listed: with the two groups' headings they fill the 18 rows of the screen."""
-ENDED = 2
-"""How many branches past their end of life are listed."""
 
 
 def applies(machine: Machine) -> bool:
@@ -38,8 +36,11 @@ def intro(machine: Machine, answers: Profile) -> Words:
     if case.contained:
         return phrase("driver.intro.container")
     offered = sorted({variant.partition("-")[0] for variant in case.distribution.archive}, key=number) if case.distribution else []
-    if offered:
-        return phrase("driver.intro.offered", system=(machine.os.id or "").capitalize(), branches=", ".join(offered))
+    if offered and case.distribution:
+        with_open = sorted({variant.partition("-")[0] for variant in case.distribution.archive if variant.endswith("-open")}, key=number)
+        system = (machine.os.id or "").capitalize()
+        key = "driver.intro.offered" if with_open else "driver.intro.offered-closed"
+        return phrase(key, system=system, branches=", ".join(offered), open=", ".join(with_open))
     return phrase("driver.intro.plain")
 
 
@@ -62,7 +63,7 @@ def choices(machine: Machine, answers: Profile) -> tuple[Choice, ...]:
     rows = _drivers(case)
     groups = [Choice(key="driver.branch", kind="one", options=rows, taken=(_value(answers),))]
     sources = _sources(case)
-    if len(sources) > 1:
+    if sources:
         taken = answers.driver.source or ""
         groups.append(
             Choice(
@@ -70,7 +71,7 @@ def choices(machine: Machine, answers: Profile) -> tuple[Choice, ...]:
                 kind="one",
                 title=phrase("driver.group.source"),
                 options=sources,
-                taken=(taken + "-server" if answers.driver.server else taken,),
+                taken=(taken + "-server" if case.driver.server else taken,),
             )
         )
     return tuple(groups)
@@ -90,43 +91,23 @@ def _drivers(case: Case) -> tuple[Option, ...]:
     advised = _value(best) if best else ""
     version, _ = installed_driver(case.machine)
     rows = [_kept(case, version, advised)] if version and not (case.wsl or case.contained) else []
-    listed = [] if not _offers(case) else [_driver(case, patch, advised) for patch in _offers(case)]
+    listed = [_driver(case, patch, advised) for patch in rows_of.drivers(case)]
     order = {"good": 0, "catch": 1, "unknown": 2, "info": 2, "bad": 3}
     taken = _value(case.answers)
-    listed.sort(key=lambda row: (not row.recommended, row.value != taken, order[row.mark]))
+    # What is taken changes no row's place: a list that moved under the cursor would be misread.
+    listed.sort(key=lambda row: (not row.recommended, order[row.mark]))
     room = ROWS - len(rows) - 1
     bad = [row for row in listed if row.mark == "bad"]
-    usable = [row for row in listed if row.mark != "bad"][: max(room - min(len(bad), 3), 1)]
+    usable = _within([row for row in listed if row.mark != "bad"], max(room - min(len(bad), 3), 1), taken)
     rows += usable + bad[: room - len(usable)]
     return (*rows, _none(case, advised))
 
 
-def _offers(case: Case) -> list[Patch]:
-    """Return one offer for each branch and kind of modules: of the archive where it has it, else of NVIDIA's repository.
-
-    Listed are supported branches, the two newest that ended, and whatever is chosen or recommended.
-    """
-    wanted = _listed(case)
-    found: dict[tuple[str, str], Patch] = {}
-    # The default of the cards' kind goes first, so that it is what the row of a branch means.
-    archive = sorted(candidates.archive_drivers(case.distribution), key=lambda patch: bool(patch["driver.server"]) != case.data_center)
-    for patch in chain(archive, candidates.repository_drivers(case)):
-        branch, flavor = str(patch["driver.branch"]), str(patch["driver.flavor"])
-        if branch in wanted and branch in stack.branches():
-            found.setdefault((branch, flavor), patch)
-    return [found[key] for key in sorted(found, key=lambda key: (number(key[0]), key[1] == "open"), reverse=True)]
-
-
-def _listed(case: Case) -> set[str]:
-    """Return the branches that are worth a row."""
-    rows = list(stack.branches().values())
-    today = stack.checked()
-    ended = [row.name for row in rows if row.end_of_life and row.end_of_life <= today and row.kind in ("production", "lts")]
-    listed = {row.name for row in rows if row.kind in ("lts", "production") and row.name not in ended} | set(ended[-ENDED:])
-    listed |= {gpu.row.last_branch for gpu in case.gpus if gpu.row and gpu.row.last_branch}
-    best = solve.recommend(case.machine).choices
-    listed |= {branch for branch in (case.answers.driver.branch, best.driver.branch if best else None) if branch}
-    return listed
+def _within(rows: list[Option], room: int, taken: str) -> list[Option]:
+    """Return the first rows that there is room for; what is taken is always among them."""
+    shown = rows[:room]
+    chosen = next((row for row in rows[room:] if row.value == taken), None)
+    return [*shown[:-1], chosen] if chosen is not None and shown else shown
 
 
 def _driver(case: Case, patch: Patch, advised: str) -> Option:
@@ -134,23 +115,44 @@ def _driver(case: Case, patch: Patch, advised: str) -> Option:
     branch, flavor = str(patch["driver.branch"]), str(patch["driver.flavor"])
     answers = answered(case.answers, patch)
     changed = Case(case.machine, answers)
-    findings = solve.judge_driver(case.machine, answers)
+    findings = _ordered(solve.judge_driver(case.machine, answers))
     value = f"{branch}-{flavor}"
     mark, tag = _verdict(changed, findings, value == advised)
+    worst = findings[0].severity if findings else None
+    place = rows_of.place(case, driver_packages.packages(changed))
+    if place == "known" and mark == "good":
+        mark, tag = "catch", phrase("driver.tag.known")
     row = stack.branches()[branch]
     return Option(
         value=value,
         label=phrase(f"driver.option.{flavor}", branch=branch),
+        short=phrase(f"driver.short.{flavor}", branch=branch),
         mark=mark,
         tag=tag,
-        sentences=()
-        if mark == "bad"
-        else (phrase(f"driver.explain.{row.kind}", branch=branch, date=row.end_of_life or "?"), phrase(f"driver.explain.{flavor}")),
-        findings=_ordered(findings),
-        notes=_notes(changed, row) if mark != "bad" else (),
+        sentences=() if mark == "bad" or worst == "warning" else _explained(changed, row, flavor),
+        findings=findings,
+        notes=_notes(changed, row, place) if mark != "bad" else (),
         patch=patch,
         recommended=value == advised,
     )
+
+
+def _explained(case: Case, row: stack.Branch, flavor: str) -> tuple[Words, ...]:
+    """Return what a driver is, and what its catch is where it comes from one more source."""
+    last = _last_closed()
+    key = "proprietary-late" if flavor == "proprietary" and number(row.name) > number(last) else flavor
+    sentences = (
+        phrase(f"driver.explain.{row.kind}", branch=row.name, date=row.end_of_life or "?"),
+        phrase(f"driver.explain.{key}", last=last),
+    )
+    if case.driver.source != "nvidia-repo":
+        return sentences
+    return (*sentences, phrase("driver.explain.adds-repo", system=(case.machine.os.id or "?").capitalize()))
+
+
+def _last_closed() -> str:
+    """Return the last branch for cards that open kernel modules cannot drive."""
+    return max((row.last_branch for row in stack.architectures() if row.open_modules == "unsupported" and row.last_branch), key=number)
 
 
 def _verdict(case: Case, findings: tuple[Finding, ...], advised: bool) -> tuple[Mark, Words]:
@@ -173,7 +175,7 @@ def _ordered(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda finding: order[finding.severity]))
 
 
-def _notes(case: Case, row: stack.Branch) -> tuple[Note, ...]:
+def _notes(case: Case, row: stack.Branch, place: Place | None) -> tuple[Note, ...]:
     """Return what a driver leads to, what it costs, how it is undone, and where its facts stand."""
     names = driver_packages.packages(case)
     notes = [Note(label="leads-to", text=_command(case, names), command=True)] if names else []
@@ -183,14 +185,16 @@ def _notes(case: Case, row: stack.Branch) -> tuple[Note, ...]:
         notes.append(Note(label="trap", text=phrase("driver.note.last", branch=row.name)))
     if row.confidence == "low":
         notes.append(Note(label="trap", text=phrase("driver.note.low")))
+    if place is not None:
+        notes.append(Note(label="from", text=phrase(f"driver.note.place-{place}")))
     notes.append(Note(label="source", text=row.source))
     return tuple(notes)
 
 
 def _command(case: Case, names: tuple[str, ...]) -> str:
-    """Return the command that a person would type."""
+    """Return the command that a person would type as root."""
     verb = {"apt": "apt-get install", "dnf": "dnf install", "zypper": "zypper install", "pacman": "pacman -S"}
-    return f"{verb[case.distribution.manager if case.distribution else 'apt']} {' '.join(names)}"
+    return f"# {verb[case.distribution.manager if case.distribution else 'apt']} {' '.join(names)}"
 
 
 def _kept(case: Case, version: str, advised: str) -> Option:
@@ -205,26 +209,40 @@ def _kept(case: Case, version: str, advised: str) -> Option:
     return Option(
         value="keep",
         label=phrase("driver.option.keep", version=version),
+        short=version,
         mark=mark,
         tag=tag,
         sentences=() if mark == "bad" else (phrase("driver.explain.keep", version=version),),
         findings=_ordered(findings),
-        notes=(Note(label="keeps", text=version),),
+        notes=_installed(case),
         patch=patch,
         recommended=advised == "keep",
     )
 
 
+def _installed(case: Case) -> tuple[Note, ...]:
+    """Return what was measured of the driver that is here, and where the facts of its branch stand."""
+    driver = case.machine.driver
+    words = phrase("driver.note.versions", module=driver.kernel_version or "–", library=driver.library_version or "–")
+    row = Case(case.machine, answered(case.answers, candidates.KEEP)).driver.row
+    source = (Note(label="source", text=row.source),) if row is not None else ()
+    return (Note(label="measured", text=words), *source)
+
+
 def _none(case: Case, advised: str) -> Option:
     """Return the row that installs no driver."""
     fine = case.wsl or case.contained or advised == "none"
+    answers = answered(case.answers, candidates.NO_DRIVER)
+    findings = tuple(one for one in _ordered(solve.judge_driver(case.machine, answers)) if one.severity == "error")
+    word = "recommended" if advised == "none" else "works" if fine else "no-gpu"
     text = "driver.explain.wsl" if case.wsl else "driver.explain.container" if case.contained else "driver.explain.none"
     return Option(
         value="none",
-        label=phrase("driver.option.none"),
-        mark="good" if fine else "catch",
-        tag=phrase("driver.tag.recommended") if advised == "none" else phrase("driver.tag.works" if fine else "driver.tag.no-gpu"),
-        sentences=(phrase(text),),
+        label=phrase("driver.option.windows" if case.wsl else "driver.option.host" if case.contained else "driver.option.none"),
+        mark="bad" if findings else "good" if fine else "catch",
+        tag=phrase(f"driver.finding.{findings[0].code}.tag") if findings else phrase(f"driver.tag.{word}"),
+        sentences=() if findings else (phrase(text),),
+        findings=findings,
         patch=candidates.NO_DRIVER,
         recommended=advised == "none",
     )
@@ -237,7 +255,7 @@ def _sources(case: Case) -> tuple[Option, ...]:
         return ()
     offers: list[tuple[str, Patch]] = []
     for server in (False, True):
-        patch: Patch = {"driver.source": "distro", "driver.server": True if server else None}
+        patch: Patch = {"driver.source": "distro", "driver.server": True if server else False if case.data_center else None}
         if archive_variant(Case(case.machine, answered(case.answers, patch))):
             offers.append(("distro-server" if server else "distro", patch))
     if case.repository:
@@ -256,7 +274,11 @@ def _source(case: Case, value: str, patch: Patch) -> Option:
     if findings and findings[0].severity == "error":
         mark, tag = "bad", phrase(f"driver.finding.{findings[0].code}.tag")
     names = driver_packages.packages(changed)
-    notes = (Note(label="leads-to", text=_command(changed, names), command=True),) if names else ()
+    row = case.repository if value == "nvidia-repo" else case.distribution
+    notes = (
+        *((Note(label="leads-to", text=_command(changed, names), command=True),) if names else ()),
+        *((Note(label="source", text=row.source),) if row is not None else ()),
+    )
     return Option(
         value=value,
         label=phrase(f"driver.source.{value}", system=(case.machine.os.id or "").capitalize()),

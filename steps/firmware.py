@@ -65,7 +65,8 @@ def _option(machine: Machine, item: str, found: dict[str, Finding], confirmed: t
     if item in confirmed and mark in ("unknown", "catch"):
         mark, tag = "info", phrase("firmware.tag.noted")
     notes = [Note(label="measured", text=one) for one in seen.measured]
-    if mark in ("catch", "unknown") and not guest(machine):
+    translates = item == "iommu" and machine.firmware.iommu == "on"
+    if (mark in ("catch", "unknown") or translates) and not guest(machine):
         notes += _menu_notes(machine, item)
     elif item in _LOADED and not guest(machine):
         notes += _linux_notes(machine, item)
@@ -74,11 +75,17 @@ def _option(machine: Machine, item: str, found: dict[str, Finding], confirmed: t
         label=phrase(f"firmware.row.{item}"),
         mark=mark,
         tag=tag,
-        sentences=(phrase(f"firmware.explain.{item}"),),
+        sentences=(phrase(f"firmware.explain.{item}"), *_besides(machine, item, findings)),
         findings=findings,
         notes=tuple(notes),
         patch=_toggled(item, confirmed),
     )
+
+
+def _besides(machine: Machine, item: str, findings: tuple[Finding, ...]) -> tuple[Words, ...]:
+    """Return what is to be said of an item on this machine only: an IOMMU that translates between cards that copy through memory anyway."""
+    harmless = item == "iommu" and machine.firmware.iommu == "on" and not findings and len(judged(machine)) > 1
+    return (phrase("firmware.explain.iommu-no-peers"),) if harmless and not guest(machine) else ()
 
 
 def _toggled(item: str, confirmed: tuple[str, ...]) -> Patch:

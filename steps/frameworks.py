@@ -33,8 +33,10 @@ def applies(machine: Machine) -> bool:
 def intro(machine: Machine, answers: Profile) -> Words:
     """Return where the environment goes and who makes it."""
     environment = answers.environment
-    place = environment.path or f"~/envs/{environment.name or 'dl'}"
-    return phrase("frameworks.intro", place=place, manager=environment.manager or "uv", python=environment.python or "3")
+    manager, line_of = environment.manager or "uv", environment.python or "3"
+    if environment.path:
+        return phrase("frameworks.intro", place=environment.path, manager=manager, python=line_of)
+    return phrase("frameworks.intro-default", name=environment.name or "dl", manager=manager, python=line_of)
 
 
 def check(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
@@ -97,6 +99,7 @@ def choices(machine: Machine, answers: Profile) -> tuple[Choice, ...]:
 
 # --- frameworks -----------------------------------------------------------------------------------
 
+_WORST_FIRST = ("error", "warning", "info", "ok")
 _TITLES = {"torch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX"}
 
 
@@ -110,11 +113,8 @@ def _framework(case: Case, best: Profile, name: str) -> Option:
     removing: Patch = {f"frameworks.{name}": None}
     answers = answered(case.answers, adding)
     changed = Case(case.machine, answers)
-    findings = tuple(
-        finding
-        for finding in solve.judge_frameworks(case.machine, answers)
-        if name in finding.subject or (name == "torch" and "torch" in finding.subject)
-    )
+    judged = (finding for finding in solve.judge_frameworks(case.machine, answers) if name in finding.subject)
+    findings = tuple(sorted(judged, key=lambda finding: _WORST_FIRST.index(finding.severity)))
     if name not in wanted:
         findings = tuple(_instead(case, finding, adding) for finding in findings)
     mark, tag = _verdict(findings, "fits")
@@ -123,9 +123,10 @@ def _framework(case: Case, best: Profile, name: str) -> Option:
     return Option(
         value=name,
         label=_label(changed, name, version),
+        short=f"torch {version}" if name == "torch" else "",
         mark=mark if version else "unknown",
         tag=tag if version else phrase("frameworks.tag.unknown"),
-        sentences=() if mark == "bad" else (phrase(f"frameworks.explain.{name}"),),
+        sentences=() if mark == "bad" else (_explained(changed, name),),
         findings=findings,
         notes=_notes(changed, name) if mark != "bad" else (Note(label="instead", text=phrase("frameworks.note.own-environment")),),
         patch=removing if name in wanted else adding,
@@ -133,11 +134,28 @@ def _framework(case: Case, best: Profile, name: str) -> Option:
     )
 
 
+def _explained(case: Case, name: str) -> Words:
+    """Return what a framework is in the build that this machine and the answers come to."""
+    variant = case.answers.frameworks.get("variant") or ""
+    if name == "torch":
+        return phrase(f"frameworks.explain.torch{'-cpu' if variant == 'cpu' else '-rocm' if variant.startswith('rocm') else ''}")
+    if name == "jax":
+        extra = jax_extra(case)
+        key = "jax" if extra and "torch" in case.answers.frameworks else "jax-alone" if extra else "jax-cpu"
+        return phrase(f"frameworks.explain.{key}", cuda=(extra or "").removeprefix("cuda"))
+    if name == "tensorflow":
+        release = next((row for row in catalog.tensorflow_releases() if row.version == case.answers.frameworks.get(name)), None)
+        computes = case.gpus and release is not None and release.cuda_major
+        return phrase(f"frameworks.explain.tensorflow{'' if computes else '-cpu'}", cuda=str(release.cuda_major) if release else "")
+    return phrase(f"frameworks.explain.{name}")
+
+
 def _instead(case: Case, finding: Finding, adding: Patch) -> Finding:
     """Return a clash with the repair that fits a framework which is not taken yet: take it in place of the other."""
     if finding.code != "frameworks-conflict":
         return finding
-    family = ("torch", "torchvision", "torchaudio")
+    # The variant is PyTorch's; only JAX's extra follows it too.
+    family = ("torch", "torchvision", "torchaudio", *(() if "jax" in case.answers.frameworks else ("variant",)))
     other = str(finding.params.get("one"))
     leaving = [name for name in (family if other == "torch" else (other,)) if name in case.answers.frameworks]
     return msgspec.structs.replace(finding, fix={**{f"frameworks.{name}": None for name in leaving}, **adding})
@@ -189,7 +207,7 @@ def _notes(case: Case, name: str) -> tuple[Note, ...]:
     """Return what a framework leads to, and where its facts stand."""
     shown = next((one for one in framework_plan.requirements(case) if one.partition("[")[0].partition("=")[0] == name), name)
     notes = [
-        Note(label="leads-to", text=f"{'pip' if case.answers.environment.manager == 'venv' else 'uv pip'} install {shown}", command=True)
+        Note(label="leads-to", text=f"$ {'pip' if case.answers.environment.manager == 'venv' else 'uv pip'} install {shown}", command=True)
     ]
     release = torch_release(case)
     if name == "torch" and release:
@@ -237,7 +255,7 @@ def _build(case: Case, release: catalog.TorchRelease, name: str, advised: bool) 
         tag=tag,
         sentences=() if mark == "bad" else (text,),
         findings=findings,
-        notes=(Note(label="from", text=place),) if mark != "bad" else (),
+        notes=(Note(label="from", text=place), Note(label="source", text=release.source)) if mark != "bad" else (),
         patch=patch,
         recommended=advised,
     )
@@ -255,6 +273,10 @@ def _environments(case: Case, best: Profile) -> tuple[Option, ...]:
     if venv and venv not in listed:
         listed.append(venv)
     return tuple(_environment(case, manager, python, (manager, python) == advised) for manager, python in listed if python)
+
+
+_TOOLS = {"conda": "miniforge"}
+"""Which row of the tools tells of a manager, where it is not its own name."""
 
 
 def _environment(case: Case, manager: str, python: str, advised: bool) -> Option:
@@ -280,6 +302,7 @@ def _environment(case: Case, manager: str, python: str, advised: bool) -> Option
             ),
         ),
         findings=findings,
+        notes=tuple(Note(label="source", text=row.source) for row in catalog.tools() if row.name == _TOOLS.get(manager, manager)),
         patch=patch,
         recommended=advised,
     )

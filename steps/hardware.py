@@ -27,8 +27,8 @@ def applies(machine: Machine) -> bool:
 
 
 def intro(machine: Machine, answers: Profile) -> Words:
-    """Return the goal, and how many measures fall short of it."""
-    count, goal = len(_graded(machine, answers)), say_goal(answers)
+    """Return the goal, and how many measures fall short of it: the rows that are marked so, remarks not counted."""
+    count, goal = sum(option.mark == "catch" for option in choices(machine, answers)[0].options), say_goal(answers)
     how = {0: "enough", 1: "short-one"}.get(count, "short")
     return Phrase(key=f"hardware.intro.{how}.{goal}", params={"count": count})
 
@@ -103,7 +103,7 @@ def _row(
             Note(label="change", text=phrase(f"hardware.finding.{one.code}.remedy", **one.params)),
         )
     )
-    sources = tuple(Note(label="source", text=one.source) for one in mine[:1] if one.source)
+    sources = tuple(Note(label="source", text=one.source) for one in mine[:1] if one.source) or _wanted(value)
     said = tuple(sentence for sentence in sentences if sentence)
     return Option(
         value=value,
@@ -115,6 +115,29 @@ def _row(
         findings=mine,
         notes=notes + told + sources,
     )
+
+
+_MEASURED: dict[str, tuple[str, Callable[[int], str]]] = {
+    "cpu": ("cpu-cores", str),
+    "l3": ("cpu-l3", measures.cache),
+    "pcie": ("cpu-lanes", str),
+    "gpu": ("gpu-memory", measures.memory),
+    "memory": ("memory", measures.memory),
+    "nvme": ("nvme", measures.storage),
+    "data": ("data-tier", measures.storage),
+    "archive": ("archive-tier", measures.storage),
+}
+"""Which demand of the guide a row is held against, and how its measure is said."""
+
+
+def _wanted(row: str) -> tuple[Note, ...]:
+    """Return what the guide wants of a row, and where it says so; empty for a row that the guide asks nothing of."""
+    if row not in _MEASURED:
+        return ()
+    item, said = _MEASURED[row]
+    demand = guide.demand(item)
+    words = phrase(f"hardware.note.wanted-{row}" if said is str else "hardware.note.wanted", minimum=said(int(demand.minimum)))
+    return (Note(label="from", text=words), Note(label="source", text=demand.source))
 
 
 def _optional(value: int | None, said: Callable[[int], str]) -> str | None:
@@ -143,9 +166,13 @@ def _gpu(machine: Machine, found: dict[str, Finding]) -> Option:
         return _row("gpu", phrase("hardware.detail.none"), found, ("no-accelerator",), (phrase("hardware.explain.gpu-none"), *others))
     facts = tuple(_card(machine, position) for position in _distinct(machine))
     codes = ("gpu-architecture-old", "gpu-memory-small")
-    missing = (phrase("hardware.explain.card-memory"),) if any(card.memory_bytes is None for card in mine) else ()
-    row = _row("gpu", measures.cards(mine), found, codes, (*facts, *missing, " ", *topology.tree(machine)), notes=notes)
-    if row.mark == "good" and any(card.memory_bytes is None or card.architecture is None for card in mine):
+    open_questions: tuple[Words, ...] = ()
+    if any(card.architecture is None for card in mine):
+        open_questions = (phrase("hardware.explain.architecture-unknown"),)
+    elif any(card.memory_bytes is None for card in mine):
+        open_questions = (phrase("hardware.explain.memory-unknown"),)
+    row = _row("gpu", measures.cards(mine), found, codes, (*open_questions, *facts, " ", *topology.tree(machine)), notes=notes)
+    if row.mark == "good" and open_questions:
         return msgspec.structs.replace(row, mark="unknown", tag=phrase("hardware.tag.unknown"))
     return row
 

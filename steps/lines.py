@@ -22,6 +22,7 @@ from steps.text import Language, say, say_finding
 if TYPE_CHECKING:
     from steps.catalog.tables import Table
     from steps.compat.solve import Recommendation
+    from steps.knowledge.update import Update
 
 Lines = Iterable[str]
 _GIB = 1 << 30
@@ -61,6 +62,7 @@ def facts(machine: Machine, language: Language) -> Iterator[str]:
     for key, parts in _around_the_driver(machine):
         yield row(key, *parts)
     for toolkit in machine.toolkits:
+        # ROCm is AMD's toolkit; both are listed as one kind of fact.
         yield row("rocm" if (toolkit.path or "").startswith("/opt/rocm") else "cuda", toolkit.version, toolkit.path)
     for environment in machine.environments:
         frameworks = (f"{name} {version}" for name, version in environment.frameworks.items())
@@ -131,8 +133,13 @@ def plan(made: Plan, found: Iterable[Finding], language: Language) -> Iterator[s
     """Yield the numbered actions with their commands and sizes."""
     if not made.actions:
         yield say(language, phrase("cli.nothing-to-do"))
+    found = tuple(found)
+    unsure = {one.params.get("action"): one for one in found if one.code == "unverified"}
     for number, action in enumerate(made.actions, start=1):
         yield f"{number:>3}  {say(language, action.title)}"
+        if action.id in unsure:
+            reasons = " ".join(say(language, reason) for reason in unsure[action.id].because)
+            yield f"       {say(language, phrase('cli.unverified'))}: {reasons}"
         command = shown(action)
         if command:
             yield f"       {'#' if action.by == 'root' else '$'} {shlex.join(command)}"
@@ -201,7 +208,26 @@ def verdict(rungs: Iterable[Rung], language: Language) -> Iterator[str]:
 
 
 def knowledge(known: Iterable[Table], language: Language) -> Iterator[str]:
-    """Yield one line a table: name, rows, when it was checked."""
+    """Yield one line a table: name, rows, when it was checked, and the file that lies over it."""
     unknown = say(language, phrase("cli.unknown"))
     for one in known:
-        yield f"{one.name:<24}{one.rows:>6}  {one.checked or unknown}"
+        over = f"  {say(language, phrase('cli.knowledge.overlay', file=one.overlay))}" if one.overlay else ""
+        yield f"{one.name:<24}{one.rows:>6}  {one.checked or unknown}{over}"
+
+
+def changes(made: Update, language: Language) -> Iterator[str]:
+    """Yield what an update would change, as a diff by table and row, and what it found but does not know."""
+    for change in made.changes:
+        name = f"{change.table} {change.row}"
+        if change.field:
+            name = f"{name} {change.field}"
+        if change.before:
+            yield f"- {name}: {change.before}"
+        if change.after:
+            yield f"+ {name}: {change.after}"
+    if not made.changes:
+        yield say(language, phrase("cli.knowledge.same"))
+    if made.untold:
+        yield say(language, phrase("cli.knowledge.untold", branches=", ".join(made.untold)))
+    for name, file in made.files.items():
+        yield say(language, phrase("cli.knowledge.file", name=name, site=file.site, date=file.checked))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from steps.catalog import guide, stack
 from steps.compat import driver_packages, toolkit_plan
 from steps.compat.case import Case
+from steps.detect import measures
 from steps.managers import tool
 from steps.model.action import AnyAction, ManagerName, Packages, PackagesAre, Service
 from steps.model.base import Words, phrase
@@ -16,7 +17,8 @@ from steps.model.profile import Profile
 
 KEY: StepKey = "monitoring"
 _RECOMMENDED = ("nvitop",)
-_IMPOSSIBLE = ("monitoring-needs-gpu", "monitoring-no-systemd")
+_IMPOSSIBLE = ("monitoring-needs-gpu", "monitoring-other-cards", "monitoring-no-systemd")
+_MAKERS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "habana": "Habana"}
 _HERE: dict[str, ManagerName] = {"apt": "apt", "dnf": "dnf"}
 """The package managers whose installs can be tried out before they are run."""
 
@@ -80,7 +82,7 @@ def _option(machine: Machine, answers: Profile, one: guide.Tool) -> Option:
     tag: Words = phrase("monitoring.tag.works")
     if hindrance is not None:
         mark = "bad" if hindrance.code in _IMPOSSIBLE else "unknown"
-        tag = phrase(f"monitoring.finding.{hindrance.code}.tag")
+        tag = phrase(f"monitoring.finding.{hindrance.code}.tag", **hindrance.params)
     elif there:
         tag = phrase("monitoring.tag.installed")
     leads: tuple[Note, ...] = () if hindrance and mark == "bad" else (Note(label="leads-to", text=f"$ {one.command}", command=True),)
@@ -101,7 +103,9 @@ def _hindrance(machine: Machine, one: guide.Tool) -> Finding | None:
     """Return why a tool cannot be installed on this machine; `None` when it can."""
     vendors = {card.vendor for card in judged(machine)}
     if one.gpus and not vendors & set(one.gpus):
-        return _said("monitoring-needs-gpu", one)
+        knows = ", ".join(_MAKERS.get(vendor, vendor) for vendor in one.gpus)
+        here = measures.cards(judged(machine))
+        return _said("monitoring-other-cards", one, knows=knows, cards=here) if vendors else _said("monitoring-needs-gpu", one)
     if one.how == "by-hand":
         return _said("monitoring-by-hand", one)
     contained = machine.os.container not in (None, "none") or machine.os.wsl is True
@@ -114,10 +118,10 @@ def _hindrance(machine: Machine, one: guide.Tool) -> Finding | None:
     return None
 
 
-def _said(code: str, one: guide.Tool) -> Finding:
+def _said(code: str, one: guide.Tool, **more: str) -> Finding:
     """Return a finding about one tool; asked for in vain it is left out of the plan, and nothing else depends on it."""
     severity: Severity = "warning" if code in _IMPOSSIBLE else "info"
-    params = {"tool": one.label, "command": one.command}
+    params = {"tool": one.label, "command": one.command, **more}
     return Finding(code=code, severity=severity, step=KEY, subject=one.label, params=params, source=one.source, fix={one.key: None})
 
 

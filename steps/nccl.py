@@ -69,12 +69,12 @@ def actions(machine: Machine, answers: Profile, target: Target) -> tuple[AnyActi
 def _interfaces(machine: Machine, answers: Profile) -> tuple[Option, ...]:
     """Return the real cards, fastest first, then NCCL's own choice, then what is ruled out."""
     best = rules.best_interface(machine)
-    several = len(judged(machine)) > 1
+    misled = len(judged(machine)) > 1 and best is not None and bool(rules.misleading(machine))
     fitting = [one for one in machine.networks if rules.reason_against(one) is None]
     fitting.sort(key=lambda one: (one is not best, one.kind not in ("ethernet", "infiniband"), -(one.speed_mbps or 0), one.name))
     ruled_out = [one for one in machine.networks if rules.reason_against(one) is not None]
-    rows = [_interface(machine, answers, one, recommended=several and one is best) for one in fitting]
-    rows.append(_automatic(machine, answers, recommended=not several or best is None))
+    rows = [_interface(machine, answers, one, recommended=misled and one is best) for one in fitting]
+    rows.append(_automatic(machine, answers, recommended=not misled))
     rows += [_interface(machine, answers, one, recommended=False) for one in ruled_out]
     return tuple(rows)
 
@@ -87,18 +87,23 @@ def _interface(machine: Machine, answers: Profile, network: Network, *, recommen
     tag = reason or ("up" if mark == "good" else network.kind if network.kind == "wifi" else "unsure")
     speed = measures.speed(network.speed_mbps) if network.speed_mbps else ""
     patch = {"nccl.interface": network.name}
-    sentence = phrase("nccl.explain.only" if recommended else f"nccl.explain.{tag}", name=network.name)
+    others = ", ".join(one.name for one in rules.misleading(machine)[:3])
+    sentence = phrase("nccl.explain.only" if recommended else f"nccl.explain.{tag}", name=network.name, others=others)
     return Option(
         value=network.name,
         label=_label(network.name, speed),
+        short=network.name,
         mark=mark,
         tag=phrase(f"nccl.tag.{tag}"),
         sentences=(sentence,),
         findings=(finding,) if finding else (),
-        notes=() if finding else (*_addresses(network), *_preview(machine, answered(answers, patch))),
+        notes=() if finding else (*_addresses(network), *_preview(machine, answered(answers, patch)), _PINNED),
         patch=patch,
         recommended=recommended,
     )
+
+
+_PINNED = Note(label="trap", text=phrase("nccl.note.pinned"))
 
 
 def _label(name: str, speed: str) -> str:
@@ -116,12 +121,14 @@ def _addresses(network: Network) -> tuple[Note, ...]:
 def _automatic(machine: Machine, answers: Profile, *, recommended: bool) -> Option:
     """Return the row that leaves the interface to NCCL."""
     patch = {"nccl.interface": rules.AUTO}
+    others = [one.name for one in rules.misleading(machine)]
     return Option(
         value=rules.AUTO,
         label=phrase("nccl.row.auto"),
+        short=phrase("nccl.row.auto-short"),
         mark="good",
         tag=phrase("nccl.tag.works"),
-        sentences=(phrase("nccl.explain.auto"),),
+        sentences=(phrase("nccl.explain.auto-wrong", others=", ".join(others[:3])) if others else phrase("nccl.explain.auto"),),
         notes=_preview(machine, answered(answers, patch)),
         patch=patch,
         recommended=recommended,
@@ -165,7 +172,7 @@ def _p2p(machine: Machine, answers: Profile) -> Option:
         detail=detail,
         sentences=(phrase("nccl.explain.p2p"), *topology.links(machine)[:8]),
         findings=(finding,) if finding else (),
-        patch={"nccl.p2p": None if answers.nccl.p2p == "off" else "off"},
+        patch={"nccl.p2p": None} if answers.nccl.p2p == "off" else {} if len(found) < 2 else {"nccl.p2p": "off"},
     )
 
 

@@ -47,7 +47,9 @@ class PlainWizard:
         """Show the plan and ask once; `False` when the person does not want it."""
         self._write(self._say(phrase("cli.plain.review")))
         for number, action in enumerate(plan.actions, start=1):
-            self._write(f"  {number:>2}  {self._say(action.title)}")
+            unsure = any(one.code == "unverified" and one.params.get("action") == action.id for one in found)
+            mark = f"  ({self._say(phrase('cli.unverified'))})" if unsure else ""
+            self._write(f"  {number:>2}  {self._say(action.title)}{mark}")
         for finding in found:
             if finding.severity in ("error", "warning"):
                 self._write(

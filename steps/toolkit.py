@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from steps.catalog import stack
 from steps.catalog.versions import line, number
-from steps.compat import candidates, solve, toolkit_plan
+from steps.compat import candidates, rows, solve, toolkit_plan
 from steps.compat.case import Case
-from steps.compat.toolkit_rules import cudnn_row
+from steps.compat.groups import about_toolkit, forbidden
+from steps.compat.library_rules import cudnn_row
 from steps.compat.wheels import cuda_of
 from steps.model.action import AnyAction
 from steps.model.base import Words, phrase
@@ -46,11 +47,11 @@ def choices(machine: Machine, answers: Profile) -> tuple[Choice, ...]:
     """Return the toolkit lines, and the libraries that go with the chosen one."""
     case = Case(machine, answers)
     taken = answers.toolkit.cuda or "none"
-    rows = (_none(taken), *sorted((_line(case, version) for version in _listed(case)), key=lambda row: row.mark == "bad"))
+    lines = (_none(taken), *sorted((_line(case, version) for version in _listed(case)), key=lambda row: row.mark == "bad"))
     extras = tuple(row for row in (_cudnn(case), _nccl(case)) if row)
     ticked = tuple(name for name, value in (("cudnn", answers.toolkit.cudnn), ("nccl", answers.toolkit.nccl)) if value and value != "none")
     return (
-        Choice(key="toolkit.cuda", kind="one", options=rows, taken=(taken,)),
+        Choice(key="toolkit.cuda", kind="one", options=lines, taken=(taken,)),
         Choice(key="toolkit.with", kind="many", title=phrase("toolkit.group.with"), options=extras, taken=ticked),
     )
 
@@ -69,20 +70,23 @@ def _line(case: Case, version: str) -> Option:
     """Return the row of one toolkit line."""
     patch: dict[str, str | None] = {"toolkit.cuda": version, **_carried(case, version)}
     answers = answered(case.answers, patch)
-    changed = Case(case.machine, answers)
     findings = tuple(finding for finding in solve.judge_toolkit(case.machine, answers) if finding.code != "toolkit-not-needed")
     mark, tag = _verdict(case, version, findings)
     row = stack.cudas()[version]
-    sentences: tuple[Words, ...] = (phrase("toolkit.explain.line", version=row.latest),)
+    place = rows.place(case, (row.package,))
+    if place == "known" and mark == "good":
+        mark, tag = "catch", phrase("toolkit.tag.known")
+    warned = any(finding.severity == "warning" for finding in findings)
+    sentences: tuple[Words, ...] = () if warned else (phrase("toolkit.explain.line", version=row.latest),)
     wheel = cuda_of(case.answers.frameworks.get("variant"))
     if wheel and wheel != version:
         sentences = (*sentences, phrase("toolkit.explain.differs", cuda=version, wheel=wheel))
     notes = (
         Note(label="leads-to", text=f"{_verb(case)} {row.package}", command=True),
-        *((Note(label="changes", text=_change(changed)),) if _change(changed) else ()),
         Note(label="cost", text=phrase("toolkit.note.cost")),
         Note(label="undo", text=phrase("toolkit.note.undo")),
         *((Note(label="trap", text=phrase("toolkit.note.low")),) if row.confidence == "low" else ()),
+        *((Note(label="from", text=phrase(f"driver.note.place-{place}")),) if place else ()),
         Note(label="source", text=row.source),
     )
     return Option(
@@ -110,14 +114,6 @@ def _carried(case: Case, version: str) -> dict[str, str]:
     return carried
 
 
-def _change(case: Case) -> str:
-    """Return the libraries that go with a toolkit line, in names; empty when none are wanted."""
-    wanted = case.answers.toolkit
-    parts = [f"cuDNN {wanted.cudnn}"] if wanted.cudnn and wanted.cudnn != "none" else []
-    parts += [f"NCCL {wanted.nccl}"] if wanted.nccl and wanted.nccl != "none" else []
-    return ", ".join(parts)
-
-
 def _verdict(case: Case, version: str, findings: tuple[Finding, ...]) -> tuple[Mark, Words]:
     """Return the mark of a toolkit line and the word beside it."""
     worst = next((finding for severity in ("error", "warning") for finding in findings if finding.severity == severity), None)
@@ -132,9 +128,9 @@ def _verdict(case: Case, version: str, findings: tuple[Finding, ...]) -> tuple[M
 
 
 def _verb(case: Case) -> str:
-    """Return the command line up to the package."""
+    """Return root's command line up to the package."""
     verbs = {"apt": "apt-get install", "dnf": "dnf install", "zypper": "zypper install", "pacman": "pacman -S"}
-    return verbs[case.distribution.manager if case.distribution else "apt"]
+    return f"# {verbs[case.distribution.manager if case.distribution else 'apt']}"
 
 
 def _none(taken: str) -> Option:
@@ -142,6 +138,7 @@ def _none(taken: str) -> Option:
     return Option(
         value="none",
         label=phrase("toolkit.option.none"),
+        short=phrase("toolkit.short.none"),
         mark="good",
         tag=phrase("toolkit.tag.recommended"),
         sentences=(phrase("toolkit.explain.none"),),
@@ -193,6 +190,6 @@ def _fitting(case: Case, key: str, lines: tuple[str, ...]) -> str:
     """Return the newest line that nothing forbids, else the newest."""
     for version in lines:
         changed = answered(case.answers, {key: version})
-        if not any(finding.severity == "error" for finding in solve.judge_toolkit(case.machine, changed)):
+        if not forbidden(about_toolkit(Case(case.machine, changed))):
             return version
     return lines[0]

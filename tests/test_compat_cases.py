@@ -5,9 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from steps.catalog import frameworks as catalog
 from steps.compat.solve import judge
-from steps.compat.wheels import cuda_of
 from steps.model.machine import Accelerator, Driver, Firmware, Machine, Os
 from steps.model.profile import Profile, answered
 
@@ -23,6 +21,12 @@ CARDS = {
     "4090": ("NVIDIA GeForce RTX 4090", "AD102", "ada", "8.9"),
     "gh200": ("NVIDIA GH200 480GB", "GH100", "hopper", "9.0"),
     "5090": ("NVIDIA GeForce RTX 5090", "GB202", "blackwell", "12.0"),
+    "gtx580": ("NVIDIA GeForce GTX 580", "GF110", "fermi", "2.0"),
+    "gtx680": ("NVIDIA GeForce GTX 680", "GK104", "kepler", "3.0"),
+    "h100": ("NVIDIA H100 80GB HBM3", "GH100", "hopper", "9.0"),
+    "b200": ("NVIDIA B200", "GB100", "blackwell", "10.0"),
+    "b300": ("NVIDIA B300", "GB110", "blackwell", "10.3"),
+    "pro6000": ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "GB202", "blackwell", "12.0"),
     "gb10": ("NVIDIA GB10", "GB20B", "blackwell", "12.1"),
 }
 
@@ -166,38 +170,6 @@ def test_an_installed_driver_is_held_against_the_wheel(installed: str, wheel: tu
     found = errors(machine("3090", driver=installed), profile(torch=wheel[0], variant=wheel[1]))
 
     assert ("driver-too-old-for-wheel" in found) is forbidden
-
-
-def releases() -> list[tuple[str, str, str, str, str]]:
-    """Return every PyTorch with each CUDA variant, each with its own pair, and the oldest and the newest Python."""
-    return [
-        (row.version, variant.name, row.torchvision[-1] if row.torchvision else "", row.torchaudio[-1] if row.torchaudio else "", python)
-        for row in catalog.torch_releases()
-        for variant in row.variant
-        if variant.arch and cuda_of(variant.name)
-        for python in (row.pythons[0], row.pythons[-1])
-    ]
-
-
-def test_no_release_of_pytorch_with_its_own_pins_is_called_an_error() -> None:
-    turing = machine("t4", driver="580.95.05", glibc="2.39")
-    older = machine("v100", driver="580.95.05", glibc="2.39")
-    wrong = []
-    for version, variant, vision, audio, python in releases():
-        pair = {name: value for name, value in (("torchvision", vision), ("torchaudio", audio)) if value}
-        answers = profile(torch=version, variant=variant, environment_python=python, **pair)
-        if errors(turing, answers) and errors(older, answers):
-            wrong.append((version, variant, errors(turing, answers)))
-
-    assert wrong == []
-
-
-def test_no_release_of_tensorflow_or_jax_alone_is_called_an_error() -> None:
-    here = machine("t4", driver="580.95.05", glibc="2.39")
-    wanted = [{"tensorflow": row.version, "environment_python": row.pythons[-1]} for row in catalog.tensorflow_releases()]
-    wanted += [{"jax": row.version, "environment_python": row.pythons[-1]} for row in catalog.jax_releases()]
-
-    assert [one for one in wanted if errors(here, profile(**one))] == []
 
 
 def test_the_stack_of_the_2023_article_is_valid() -> None:

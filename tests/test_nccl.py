@@ -77,11 +77,23 @@ def test_what_a_person_wrote_under_extra_goes_first_and_stands_once() -> None:
     assert text(debug="WARN", extra={"NCCL_DEBUG": "VERSION"}) == "NCCL_DEBUG=VERSION\n"
 
 
-def test_the_fastest_real_card_that_is_up_is_recommended() -> None:
-    best = rules.best_interface(LAB)
+def test_nccl_is_left_to_choose_where_it_would_take_no_interface_that_leads_nowhere() -> None:
+    assert [option.value for option in options(LAB) if option.recommended] == ["auto"]
+
+
+def test_the_fastest_real_card_is_recommended_where_nccl_would_take_a_virtual_one_too() -> None:
+    bridged = msgspec.structs.replace(LAB, networks=(*LAB.networks, Network(name="virbr0", kind="virtual", up=True)))
+    best = rules.best_interface(bridged)
     assert best is not None
     assert best.name == "eno1np0"
-    assert [option.value for option in options(LAB) if option.recommended] == ["eno1np0"]
+    chosen = [option for option in options(bridged) if option.recommended]
+    assert [option.value for option in chosen] == ["eno1np0"]
+    assert "virbr0" in say("en", chosen[0].sentences[0])
+
+
+def test_a_card_that_is_written_down_comes_with_the_warning_that_its_name_may_change() -> None:
+    first = options(LAB)[0]
+    assert any(note.label == "trap" and "another name" in say("en", note.text) for note in first.notes)
 
 
 def test_one_gpu_leaves_the_interface_to_nccl() -> None:

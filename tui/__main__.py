@@ -98,24 +98,24 @@ def run(asked: Mapping[str, Any], environ: Mapping[str, str], language: Language
         print(f"bringup {version('bringup')}")
         return 0
     verb = asked.get("verb") or "wizard"
-    if verb == "doctor" or asked.get("update"):
-        raise InputError("not-yet", verb="knowledge update" if asked.get("update") else verb)
+    if verb == "doctor":
+        raise InputError("not-yet", verb=verb)
     if verb == "wizard":
         if asked.get("json"):
             raise InputError("no-json-wizard")
         return _wizard(asked, environ, language)
     console = _console(asked, language)
     if verb in ("detect", "capture", "knowledge"):
-        return _look(verb, asked, console)
+        return _look(verb, asked, environ, console)
     from steps.headless import choices, runs
 
     match verb:
         case "report":
-            return _report(asked, console)
+            return _report(asked, environ, console)
         case "check":
-            return choices.check(console)
+            return choices.check(console, environ)
         case "recommend":
-            return choices.recommend(console, tuple(asked["want"]))
+            return choices.recommend(console, environ, tuple(asked["want"]))
         case "plan":
             return choices.plan(console, environ, asked["format"])
         case "runs":
@@ -128,24 +128,36 @@ def run(asked: Mapping[str, Any], environ: Mapping[str, str], language: Language
             return running.apply(asked, environ, console) if verb == "apply" else running.again(verb, asked, environ, console)
 
 
-def _look(verb: str, asked: Mapping[str, Any], console: Console) -> int:
+def _look(verb: str, asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:
     """Run a verb that only looks; it loads nothing that chooses or changes."""
+    if verb == "knowledge":
+        return _knowledge(asked, environ, console)
     from steps.headless import facts
 
-    match verb:
-        case "detect":
-            return facts.detect(console)
-        case "capture":
-            return facts.capture(console, asked["file"])
-        case _:
-            return facts.knowledge(console)
+    return facts.capture(console, asked["file"]) if verb == "capture" else facts.detect(console)
 
 
-def _report(asked: Mapping[str, Any], console: Console) -> int:
+def _knowledge(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:
+    """Show or refresh what is known; a person on a terminal signs the changes off."""
+    from steps.headless import knowledge
+
+    if not asked.get("update"):
+        return knowledge.knowledge(console, environ)
+    confirm = None
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        from tui import dialogue
+
+        def confirm(question: str) -> bool:
+            return dialogue.agreed(question, "y", "yes")
+
+    return knowledge.update(console, environ, confirm)
+
+
+def _report(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:
     """Write the report."""
     from steps.headless.report import report
 
-    return report(console, os.path.abspath(asked["html"]) if asked.get("html") else None)
+    return report(console, environ, os.path.abspath(asked["html"]) if asked.get("html") else None)
 
 
 def _asked(asked: Mapping[str, Any], language: Language) -> Asked:
@@ -163,6 +175,7 @@ def _asked(asked: Mapping[str, Any], language: Language) -> Asked:
         language=language,
         yes=bool(asked.get("yes")),
         verbose=bool(asked.get("verbose")),
+        offline=bool(asked.get("offline")),
     )
 
 

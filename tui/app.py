@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from steps.model.plan import Plan
     from steps.model.profile import Profile
     from steps.model.step import Step
+    from tui.screens.step_acts import StepActs
 
 
 class BringupApp(LookingApp):
@@ -78,7 +79,7 @@ class BringupApp(LookingApp):
         if self.wizard.steps:
             self.open_step(self.wizard.steps[0])
 
-    def go_on(self, screen: StepScreen) -> None:
+    def go_on(self, screen: StepActs) -> None:
         """Go from a step to the next one, or to the review."""
         if screen.from_review:
             self.pop_screen()
@@ -244,6 +245,7 @@ def wizard(asked: Mapping[str, Any], environ: Mapping[str, str], language: str) 
         machine=terminal.full_path(asked["machine"]) if asked.get("machine") else None,
         root=terminal.full_path(asked["root"]) if asked.get("root") else None,
         language="zh_CN" if language == "zh_CN" else "en",
+        offline=bool(asked.get("offline")),
     )
     answers = house.read_profile(asked["profile"]) if asked.get("profile") else None
     app = BringupApp(

@@ -13,6 +13,7 @@ from tui.privilege import Sudo, can_be_root
 if TYPE_CHECKING:
     from textual.screen import Screen
 
+    from steps.host.base import Host
     from steps.model.finding import Finding
     from steps.model.machine import Machine
     from steps.model.plan import Plan, Target
@@ -37,6 +38,8 @@ class Looked(NamedTuple):
     """What the recommendation wants to be known."""
     found: tuple[str, ...] = ()
     """The machine in a few names: processors, memory, accelerators."""
+    notices: tuple[Finding, ...] = ()
+    """What is to be said about the tables themselves: how old they are, and which file of the person's own does not count."""
 
 
 class Backend(Protocol):
@@ -44,6 +47,14 @@ class Backend(Protocol):
 
     def look(self) -> Looked:
         """Look at the machine; raises `BringupError`."""
+        ...
+
+    def offered(self, machine: Machine, target: Target) -> Machine:
+        """Return the machine with what is on offer for it now; asks the network, within a time limit."""
+        ...
+
+    def confirmed(self, machine: Machine, plan: Plan) -> tuple[Finding, ...]:
+        """Return what of a plan nobody could confirm, and what the indexes contradict; asks the package manager, so it takes a while."""
         ...
 
     def steps(self) -> tuple[Step, ...]:
@@ -122,20 +133,45 @@ class Backend(Protocol):
 class House:
     """The real house."""
 
-    def __init__(self, *, machine: str | None = None, root: str | None = None, language: Language = "en") -> None:
+    def __init__(self, *, machine: str | None = None, root: str | None = None, language: Language = "en", offline: bool = False) -> None:
         self._machine = machine
         self._root = root
         self._language: Language = language
+        self._offline = offline
+        self._notices: tuple[Finding, ...] = ()
 
     def look(self) -> Looked:
         """Look at the machine and ask the solver what fits it."""
         from steps.compat import solve
-        from steps.headless import facts
+        from steps.headless import facts, knowing
         from steps.headless.console import Asked
 
-        loaded = facts.load(Asked(machine=self._machine, root=self._root, language=self._language), terminal.environment())
+        environ = terminal.environment()
+        loaded = facts.load(Asked(machine=self._machine, root=self._root, language=self._language), environ)
+        self._notices = knowing.notices(knowing.lay(environ))
         advice = solve.recommend(loaded.machine)
-        return Looked(loaded.machine, loaded.target, advice.choices, advice.findings, in_names(loaded.machine))
+        return Looked(loaded.machine, loaded.target, advice.choices, advice.findings, in_names(loaded.machine), self._notices)
+
+    def offered(self, machine: Machine, target: Target) -> Machine:
+        """Return the machine with what its package lists and the Python index offer."""
+        from steps.compat import solve
+        from steps.headless import offering
+
+        asked = offering.asked(machine, self._host(), target.installer, terminal.environment(), network=not self._offline)
+        solve.recommend(asked)  # kept for the screens, which all ask for it
+        return asked
+
+    def confirmed(self, machine: Machine, plan: Plan) -> tuple[Finding, ...]:
+        """Return what the package manager and the indexes say of a plan."""
+        from steps.knowledge import confirm
+
+        return confirm.confirmed(machine, plan, self._host())
+
+    def _host(self) -> Host:
+        """Return the door to the machine."""
+        from steps.host.opening import open_host
+
+        return open_host(self._machine, self._root)
 
     def steps(self) -> tuple[Step, ...]:
         """Return the setup flow."""
@@ -165,7 +201,7 @@ class House:
         """Return every finding of every step."""
         from steps import planning
 
-        return planning.findings(machine, answers)
+        return planning.findings(machine, answers) + self._notices
 
     def card(self, machine: Machine, answers: Profile, language: Language) -> str:
         """Return the BIOS card."""

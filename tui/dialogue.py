@@ -8,8 +8,9 @@ from collections.abc import Mapping
 
 from steps import planning
 from steps.engine.client import RunHandle
-from steps.headless import choices, facts, runs
+from steps.headless import choices, facts, knowing, offering, runs
 from steps.headless.console import Console
+from steps.knowledge import confirm
 from steps.model.base import phrase
 from steps.plain import PlainWizard, Quit
 from steps.text import say
@@ -19,12 +20,13 @@ from tui import privilege
 def plain_wizard(console: Console, environ: Mapping[str, str]) -> RunHandle | None:
     """Walk the steps, show the plan, start it; `None` when the person left before that."""
     asked = console.asked
-    loaded = facts.load(asked, environ)
-    dialogue = PlainWizard(loaded.machine, choices.answers_of(asked, loaded.machine), asked.language, ask, console.out)
+    loaded, known, host = facts.load(asked, environ), knowing.lay(environ), facts.host_of(asked)
+    machine = offering.asked(loaded.machine, host, loaded.target.installer, environ, network=not asked.offline)
+    dialogue = PlainWizard(machine, choices.answers_of(asked, machine), asked.language, ask, console.out)
     try:
         answers = dialogue.walk()
-        plan = planning.make_plan(loaded.machine, answers, loaded.target, made=time.time())
-        found = planning.findings(loaded.machine, answers)
+        plan = planning.make_plan(machine, answers, loaded.target, made=time.time())
+        found = planning.findings(machine, answers) + confirm.confirmed(machine, plan, host) + knowing.notices(known)
         plan = runs.allowed(console, plan, found, root_possible=privilege.can_be_root())
         if plan.actions and dialogue.confirm(plan, found):
             return runs.start(plan, privilege.sudo())

@@ -12,13 +12,16 @@ from steps.errors import BringupError
 from steps.text import Language, say_error
 from tui import terminal
 from tui.backend import Backend, Privilege
-from tui.messages import Broken, Failed, MachineLooked, RunsListed
+from tui.messages import Broken, Confirmed, Failed, MachineLooked, Offered, RunsListed
 from tui.screens.base import Page, ui
 from tui.shell import Shell
 from tui.theme import Marks, PaletteName
 from tui.wizard import Wizard
 
 if TYPE_CHECKING:
+    from steps.model.finding import Finding
+    from steps.model.machine import Machine
+    from steps.model.plan import Plan, Target
     from steps.model.profile import Profile
     from steps.model.run import RunSummary
 
@@ -51,6 +54,8 @@ class LookingApp(Shell):
         self._looking = False
         self._since = 0.0
         self.earlier: tuple[RunSummary, ...] | None = None
+        self._confirming: Plan | None = None
+        self._confirmed: tuple[Finding, ...] | None = None
 
     def first_painted(self) -> None:
         """Ask the terminal what it is, and look at the machine, now that the first screen is there."""
@@ -103,6 +108,46 @@ class LookingApp(Shell):
             self.trouble = error
         self.machine_known()
         self._redraw()
+        machine, target = self.wizard.machine, self.wizard.target
+        if machine is not None and target is not None:
+            self.run_worker(lambda: self._ask_offers(machine, target), thread=True, exit_on_error=False)
+
+    def _ask_offers(self, machine: Machine, target: Target) -> None:
+        try:
+            self.post_message(Offered(machine, self.wizard.backend.offered(machine, target)))
+        except BringupError:
+            # Without an answer everything goes on from the tables, and the plan says what nobody confirmed.
+            return
+        except Exception as error:  # noqa: BLE001 - as above
+            self.post_message(Broken(f"{type(error).__name__}: {error}"))
+
+    def on_offered(self, message: Offered) -> None:
+        """Judge anew with what is on offer; the answers stay, whatever it is."""
+        if self.wizard.machine is message.before:
+            self.wizard.offered(message.machine)
+            self._redraw()
+
+    def confirmed(self, plan: Plan) -> tuple[Finding, ...] | None:
+        """Return what could not be confirmed of a plan; `None` while it is being asked, which the first call begins."""
+        machine = self.wizard.machine
+        if self._confirming is not plan and machine is not None:
+            self._confirming, self._confirmed = plan, None
+            self.run_worker(lambda: self._confirm(machine, plan), thread=True, exit_on_error=False)
+        return self._confirmed
+
+    def _confirm(self, machine: Machine, plan: Plan) -> None:
+        try:
+            self.post_message(Confirmed(plan, self.wizard.backend.confirmed(machine, plan)))
+        except BringupError:
+            return
+        except Exception as error:  # noqa: BLE001 - as above
+            self.post_message(Broken(f"{type(error).__name__}: {error}"))
+
+    def on_confirmed(self, message: Confirmed) -> None:
+        """Fill in what nobody could confirm."""
+        if self._confirming is message.plan:
+            self._confirmed = message.found
+            self._redraw()
 
     def machine_known(self) -> None:
         """Go on with what waited for the machine."""

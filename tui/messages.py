@@ -8,6 +8,9 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from steps.errors import BringupError
+    from steps.model.finding import Finding
+    from steps.model.machine import Machine
+    from steps.model.plan import Plan
     from steps.model.run import RunSummary
     from tui.backend import Looked
 
@@ -18,6 +21,24 @@ class MachineLooked(Message):
     def __init__(self, looked: Looked) -> None:
         super().__init__()
         self.looked = looked
+
+
+class Offered(Message):
+    """What is on offer for a machine is known."""
+
+    def __init__(self, before: Machine, machine: Machine) -> None:
+        super().__init__()
+        self.before = before
+        self.machine = machine
+
+
+class Confirmed(Message):
+    """What could not be confirmed of a plan is known."""
+
+    def __init__(self, plan: Plan, found: tuple[Finding, ...]) -> None:
+        super().__init__()
+        self.plan = plan
+        self.found = found
 
 
 class Failed(Message):

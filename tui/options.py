@@ -106,7 +106,7 @@ def parser(language: Language = "en", *, helpful: bool = True) -> argparse.Argum
         added[name].add_argument("run", nargs="?", metavar="RUN", help=about("option.run"))
     added["verify"].add_argument("--of-run", action="store_true", help=argparse.SUPPRESS)
     added["capture"].add_argument("file", type=_name, metavar="FILE")
-    added["knowledge"].add_argument("update", nargs="?", choices=("update",))
+    added["knowledge"].add_argument("update", nargs="?", choices=("update",), help=about("option.update"))
     added["doctor"].add_argument("--log", action="append", default=[], metavar="FILE")
     added["report"].add_argument("--html", metavar="FILE", help=about("option.html"))
     return top
@@ -123,6 +123,7 @@ def _common(about: Callable[[str], str | None]) -> _Parser:
     common.add_argument("--lang", choices=("en", "zh_CN"), help=about("option.lang"))
     common.add_argument("--no-color", action="store_true", help=about("option.no-color"))
     common.add_argument("--low-bandwidth", action="store_true", help=about("option.low-bandwidth"))
+    common.add_argument("--offline", action="store_true", help=about("option.offline"))
     common.add_argument("-y", "--yes", action="store_true", help=about("option.yes"))
     common.add_argument("-v", "--verbose", action="store_true", help=about("option.verbose"))
     return common

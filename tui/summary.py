@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steps.errors import BringupError
+from steps.model.base import phrase
+from steps.model.machine import judged
+from steps.model.profile import Profile
 from tui.screens.base import ui
 
 if TYPE_CHECKING:
+    from steps.model.base import Words
     from steps.model.finding import Finding
     from steps.model.plan import Plan
     from steps.model.step import Step
@@ -30,9 +34,52 @@ def found_words(shell: Shell, wizard: Wizard) -> str:
     if machine is None:
         return ""
     version = machine.driver.kernel_version or machine.driver.library_version or "?"
-    driver = shell.say(ui(f"driver-state.{machine.driver.state}", version=version))
+    state: str = machine.driver.state
+    if not judged(machine) and state == "absent":
+        state = "no-gpu"
+    elif machine.os.wsl and state == "working":
+        state = "windows"
+    driver = shell.say(ui(f"driver-state.{state}", version=version))
     found = (", " if shell.language == "en" else "，").join(wizard.found)
     return shell.say(ui("welcome.found", what=found, driver=driver))
+
+
+def driver_version(wizard: Wizard) -> str | None:
+    """Return the version of the installed driver, or `None` when there is none or it is not known."""
+    driver = wizard.machine.driver if wizard.machine is not None else None
+    return (driver.kernel_version or driver.library_version) if driver is not None and driver.state != "absent" else None
+
+
+def ended_words(shell: Shell, wizard: Wizard) -> str:
+    """Return that the installed driver's branch has ended, with its date; "" when it has not or there is none."""
+    step = next((step for step in wizard.steps if step.KEY == "driver"), None)
+    if step is None or wizard.machine is None:
+        return ""
+    found = next((one for one in step.check(wizard.machine, Profile()) if one.code == "driver-end-of-life"), None)
+    return (
+        shell.say(ui("welcome.ended", branch=str(found.params.get("branch", "?")), date=str(found.params.get("date", "?"))))
+        if found
+        else ""
+    )
+
+
+def promises(shell: Shell, wizard: Wizard) -> list[tuple[Words, str]]:
+    """Return (label, words) of what ends every plan: the proof, the reboots, the way back; empty when no plan can be made."""
+    try:
+        plan = wizard.plan()
+    except BringupError:
+        return []
+    if plan is None or not plan.actions:
+        return []
+    reboots = any(type(action).__name__ == "Reboot" for action in plan.actions)
+    several = wizard.machine is not None and len(judged(wizard.machine)) > 1
+    trains = any(name != "variant" for name in plan.profile.frameworks)
+    proof = ("proof-several" if several else "proof-frameworks") if trains else "proof"
+    return [
+        (ui("review.proof"), shell.say(ui(f"welcome.{proof}"))),
+        (ui("review.reboot"), shell.say(ui("reboot-once" if reboots else "reboot-none"))),
+        (phrase("ui.note.undo"), shell.say(ui("welcome.undo"))),
+    ]
 
 
 def worst(findings: tuple[Finding, ...]) -> str:
@@ -54,10 +101,17 @@ def values_of(shell: Shell, wizard: Wizard, step: Step) -> tuple[str, ...]:
 
 def short_value_of(shell: Shell, wizard: Wizard, step: Step) -> str:
     """Return the first answer of a step; where it asks for none, how much is to be looked at."""
-    values = values_of(shell, wizard, step)
-    if values:
-        return values[0]
-    count = sum(finding.severity in ("error", "warning") for finding in wizard.check(step))
+    taken = (
+        option
+        for choice in wizard.choices(step)
+        if choice.kind in ("one", "many")
+        for option in choice.options
+        if option.value in choice.taken
+    )
+    if (first := next(taken, None)) is not None:
+        return shell.say(first.short or first.label)
+    # The rows that are marked on the step's own screen, so that both say the same number.
+    count = sum(option.mark in ("bad", "catch") for choice in wizard.choices(step) for option in choice.options)
     return shell.say(ui("to-do", count=count)) if count else "–"
 
 
@@ -84,8 +138,11 @@ def totals(shell: Shell, wizard: Wizard) -> tuple[str, ...]:
         plan = wizard.plan()
     except BringupError:
         return ()
-    if plan is None:
-        return ()
+    return totals_of(shell, plan) if plan is not None else ()
+
+
+def totals_of(shell: Shell, plan: Plan) -> tuple[str, ...]:
+    """Return what one plan comes to in a few words."""
     return (shell.say(ui("actions", count=len(plan.actions))), *(words for key, words in costs(shell, plan) if key in ("download", "time")))
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from steps.errors import BringupError
 from steps.model.finding import Finding, Patch, Value
 from steps.model.profile import Profile, answered
 
 if TYPE_CHECKING:
+    from steps.compat.effects import Change, Effects, Reason, Way
+    from steps.compat.matrix import Matrix
+    from steps.model.base import Words
     from steps.model.choice import Choice, Option
     from steps.model.machine import Machine
     from steps.model.plan import Plan, Target
@@ -30,6 +34,8 @@ class Wizard:
         self.advice: tuple[Finding, ...] = ()
         self.found: tuple[str, ...] = ()
         """The machine in a few names."""
+        self.notices: tuple[Finding, ...] = ()
+        """What is to be said about the tables themselves."""
         self.kept = self.answers
         """What would not be lost on leaving: the recommendation, or what was saved last."""
         self.remark = ""
@@ -48,11 +54,16 @@ class Wizard:
         """Take in what looking at the machine brought; answers given before are kept."""
         self.machine, self.target = looked.machine, looked.target
         self.steps = tuple(step for step in self.backend.steps() if step.KEY != "verify" and step.applies(looked.machine))
-        self.advice, self.found = looked.findings, looked.found
+        self.advice, self.found, self.notices = looked.findings, looked.found, looked.notices
         self.advised = self._completed(looked.advised) if looked.advised is not None else None
         self._use(self.given or self.advised or Profile())
         self.kept = self.answers
         self._before.clear()
+
+    def offered(self, machine: Machine) -> None:
+        """Take the machine with what is on offer for it; the answers stay."""
+        self.machine = machine
+        self._use(self.answers)
 
     def load(self, answers: Profile) -> None:
         """Use the answers of a file."""
@@ -127,6 +138,75 @@ class Wizard:
         open_ones = {key: new for key, old, new in differences_of(self.answers, self.advised) if old is None}
         if open_ones:
             self.take(open_ones)
+
+    # --- what an answer does to the others; the rules are imported when first asked, not for the first screen ---
+
+    def effects(self, option: Option) -> Effects:
+        """Return what taking an option comes to, with what has to change with it."""
+        return self.effects_of(option.patch)
+
+    def effects_of(self, patch: Patch) -> Effects:
+        """Return what taking a change of answers comes to; before the machine is known only itself."""
+        from steps.compat import effects
+
+        if self.machine is None:
+            return effects.Effects(patch=patch)
+        return effects.effects(self.machine, self.answers, patch)
+
+    def removed_by(self, fix: Patch, finding: Finding) -> bool:
+        """Whether a change of answers leaves nothing of a finding's kind."""
+        step = next((step for step in self.steps if finding.step == step.KEY), None)
+        if self.machine is None or step is None:
+            return False
+        return all(found.code != finding.code for found in step.check(self.machine, answered(self.answers, fix)))
+
+    def would_change(self, patch: Patch) -> bool:
+        """Return whether a change of answers changes any."""
+        return answered(self.answers, patch) != self.answers
+
+    def differences(self, patch: Patch) -> tuple[Change, ...]:
+        """Return the topics that a change of answers changes, as a person calls them."""
+        from steps.compat import effects
+
+        return effects.differences(self.machine, self.answers, answered(self.answers, patch)) if self.machine is not None else ()
+
+    def named_of(self, patch: Patch) -> Words | None:
+        """Return what the answers of now hold for the first topic of a change, or `None` when nothing."""
+        from steps.compat import effects
+
+        topic = effects.topic_of(next(iter(patch), ""))
+        return effects.named(self.machine, self.answers).get(topic) if self.machine is not None else None
+
+    def ways(self, choice: Choice, option: Option) -> tuple[Way, ...]:
+        """Return the nearest ways out of what forbids an option."""
+        from steps.compat import effects
+
+        rows = choice.options if choice.kind == "one" else ()
+        advised = next((one.patch for one in rows if one.recommended and one.takeable), None)
+        return effects.ways(self.machine, self.answers, option.patch, option.findings, advised) if self.machine is not None else ()
+
+    def reasons(self, option: Option) -> tuple[Reason, ...]:
+        """Return the smallest set of facts and answers that forbids an option."""
+        from steps.compat import effects
+
+        if self.machine is None:
+            return ()
+        return effects.reasons(self.machine, self.answers, option.patch, option.label, option.findings)
+
+    def plan_with(self, patch: Patch) -> Plan | None:
+        """Return the plan as it would be with a change of answers, or `None` where none can be made."""
+        if self.machine is None or self.target is None:
+            return None
+        try:
+            return self.backend.plan(self.machine, answered(self.answers, patch), self.target)
+        except BringupError:
+            return None
+
+    def matrix(self) -> Matrix | None:
+        """Return what goes with what on this machine, or `None` before it is known."""
+        from steps.compat import matrix
+
+        return matrix.matrix(self.machine, self.answers) if self.machine is not None else None
 
     # --- what follows from the answers ------------------------------------------------------------------
 

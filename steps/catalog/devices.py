@@ -45,6 +45,8 @@ class CpuRow(Record):
 
     model: str
     pcie_lanes: int | None = None
+    chipset_lanes: int = 0
+    """How many of the lanes join the chipset, as far as we know: they serve no card."""
     l3_mib: float | None = None
     together: bool = False
     """Whether sockets add up; in two-socket EPYC machines lanes join the sockets, so the sum is not known."""

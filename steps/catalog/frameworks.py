@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Literal
 
-from steps.catalog.load import rows
+from steps.catalog.load import remembered, rows
 from steps.catalog.versions import number
 from steps.model.base import Record
 
@@ -156,6 +155,8 @@ class Tool(Record):
     recommended: bool | None = None
     licence: str | None = None
     terms: str | None = None
+    last: str | None = None
+    """The last release that a channel got; `None` while it goes on."""
     activation: str | None = None
     note: str | None = None
     source: str
@@ -171,20 +172,20 @@ class Index(Record):
     source: str
 
 
-@cache
+@remembered
 def torch_releases() -> tuple[TorchRelease, ...]:
     """Return the releases of PyTorch, newest first."""
     return tuple(sorted(rows("torch.toml", "release", TorchRelease), key=lambda row: number(row.version), reverse=True))
 
 
-@cache
+@remembered
 def torch_release(version: str) -> TorchRelease | None:
     """Return one release, or `None` when we do not know it; a local part (`+cu126`) does not count."""
     public = version.partition("+")[0]
     return next((row for row in torch_releases() if row.version == public), None)
 
 
-@cache
+@remembered
 def _variants(version: str) -> Mapping[str, TorchVariant]:
     """Return the variants of a release by name."""
     release = torch_release(version)
@@ -196,13 +197,13 @@ def variant_of(release: TorchRelease, name: str | None) -> TorchVariant | None:
     return _variants(release.version).get(name or "")
 
 
-@cache
+@remembered
 def tensorflow_releases() -> tuple[TensorflowRelease, ...]:
     """Return the releases of TensorFlow, newest first."""
     return tuple(sorted(rows("tensorflow.toml", "release", TensorflowRelease), key=lambda row: number(row.version), reverse=True))
 
 
-@cache
+@remembered
 def jax_releases() -> tuple[JaxRelease, ...]:
     """Return the releases of JAX, newest first."""
     return tuple(sorted(rows("jax.toml", "release", JaxRelease), key=lambda row: number(row.version), reverse=True))
@@ -218,13 +219,13 @@ def others() -> tuple[OtherRelease, ...]:
     return rows("frameworks.toml", "release", OtherRelease)
 
 
-@cache
+@remembered
 def other(package: str, version: str) -> OtherRelease | None:
     """Return one release of another package, or `None` when we do not know it."""
     return next((row for row in others() if row.package == package and row.version == version), None)
 
 
-@cache
+@remembered
 def discontinued() -> Mapping[str, Discontinued]:
     """Return the names that no longer install."""
     return {row.package: row for row in rows("frameworks.toml", "discontinued", Discontinued)}

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Literal
 
-from steps.catalog.load import document, rows
+from steps.catalog.load import document, remembered, rows
 from steps.catalog.versions import number
 from steps.model.base import Record
 
@@ -169,7 +168,7 @@ def architectures() -> tuple[Architecture, ...]:
     return rows("architectures.toml", "architecture", Architecture)
 
 
-@cache
+@remembered
 def architecture_of(name: str | None, compute_capability: str | None, chip: str | None) -> Architecture | None:
     """Return the row of a GPU, or `None` when nothing that is known of it names exactly one row."""
     known = architectures()
@@ -182,19 +181,19 @@ def architecture_of(name: str | None, compute_capability: str | None, chip: str 
     return by_name[0] if len(by_name) == 1 else None
 
 
-@cache
+@remembered
 def branches() -> Mapping[str, Branch]:
     """Return the driver branches by name, oldest first."""
     return {row.name: row for row in rows("drivers.toml", "branch", Branch)}
 
 
-@cache
+@remembered
 def cudas() -> Mapping[str, Cuda]:
     """Return the toolkit lines by version, oldest first."""
     return {row.version: row for row in rows("cuda.toml", "cuda", Cuda)}
 
 
-@cache
+@remembered
 def repository_of(os_id: str | None, version: str | None) -> CudaRepository | None:
     """Return NVIDIA's repository for a distribution, or `None` when we know of none."""
     known: tuple[CudaRepository, ...] = rows("cuda_repos.toml", "repository", CudaRepository)
@@ -214,7 +213,7 @@ def nccls() -> tuple[Nccl, ...]:
     return rows("nccl.toml", "release", Nccl)
 
 
-@cache
+@remembered
 def nccl_variables() -> Mapping[str, NcclVariable]:
     """Return NCCL's variables by name."""
     return {row.name: row for row in rows("nccl.toml", "variable", NcclVariable)}
@@ -225,7 +224,7 @@ def nccl_rules() -> tuple[NcclRule, ...]:
     return rows("nccl.toml", "rule", NcclRule)
 
 
-@cache
+@remembered
 def distribution_of(os_id: str | None, version: str | None) -> Distribution | None:
     """Return the row of a distribution, or `None` when we know nothing of it; point releases belong to their major."""
     known: tuple[Distribution, ...] = rows("distros.toml", "distribution", Distribution)

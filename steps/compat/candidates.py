@@ -10,6 +10,7 @@ from steps.catalog import stack
 from steps.catalog.versions import at_least, line, number
 from steps.compat.case import Case, installed_driver
 from steps.compat.driver_rules import driver_findings
+from steps.compat.offer_rules import distance
 from steps.compat.system_rules import in_repository, signed
 from steps.compat.wheels import cuda_of, driver_floor, glibc_of, has_kernels
 from steps.model.finding import Patch
@@ -22,16 +23,17 @@ PYTHONS = ("3.12", "3.11", "3.13", "3.10", "3.14")
 _KINDS = {"lts": 0, "production": 1, "legacy": 2, "new-feature": 3}
 
 
-def driver_patch(branch: str, flavor: str, source: str, server: bool = False) -> Patch:
-    """Return the answers that name one driver."""
-    return {"driver.branch": branch, "driver.flavor": flavor, "driver.source": source, "driver.server": True if server else None}
+def driver_patch(branch: str, flavor: str, source: str, server: bool | None = None) -> Patch:
+    """Return the answers that name one driver; `server` is said only where it is not what nobody's choice would come to."""
+    return {"driver.branch": branch, "driver.flavor": flavor, "driver.source": source, "driver.server": server}
 
 
-def archive_drivers(row: stack.Distribution | None) -> Iterator[Patch]:
-    """Yield the drivers of a distribution's own archive."""
+def archive_drivers(row: stack.Distribution | None, data_center: bool = False) -> Iterator[Patch]:
+    """Yield the drivers of a distribution's own archive; on data-center cards plain packages must be asked for."""
     for variant in row.archive if row else ():
         branch, _, rest = variant.partition("-")
-        yield driver_patch(branch, "open" if rest.endswith("open") else "proprietary", "distro", rest.startswith("server"))
+        server = True if rest.startswith("server") else False if data_center else None
+        yield driver_patch(branch, "open" if rest.endswith("open") else "proprietary", "distro", server)
 
 
 def repository_drivers(case: Case) -> Iterator[Patch]:
@@ -59,13 +61,27 @@ def driver_candidates(machine: Machine, base: Profile, branch: str | None = None
         keeps = version and not (bare.wsl or bare.contained) and bare.gpus
         return (KEEP if keeps else NO_DRIVER,) if branch is None else ()
     ranked: list[tuple[tuple[object, ...], Patch]] = []
-    for patch in chain((KEEP,), archive_drivers(bare.distribution), repository_drivers(bare)):
+    for patch in chain((KEEP,), archive_drivers(bare.distribution, bare.data_center), repository_drivers(bare)):
         case = Case(machine, answered(base, patch))
         if (branch and case.driver.branch != branch) or not _worth_it(case, asked=branch is not None):
             continue
         if not any(finding.severity == "error" for finding in driver_findings(case)):
             ranked.append((_rank(case), patch))
     return tuple(patch for _, patch in sorted(ranked, key=lambda pair: pair[0]))
+
+
+def every_driver(machine: Machine, base: Profile) -> tuple[Patch, ...]:
+    """Return every driver that can be taken without an error, new-feature branches among them, in no order of preference."""
+    bare = Case(machine, answered(base, NO_DRIVER))
+    if not bare.gpus or bare.wsl or bare.contained or bare.virtual_gpu or all(gpu.row is None for gpu in bare.gpus):
+        return driver_candidates(machine, base)
+    offers = (KEEP, *archive_drivers(bare.distribution, bare.data_center), *repository_drivers(bare))
+    return tuple(patch for patch in offers if _can_be(Case(machine, answered(base, patch))))
+
+
+def _can_be(case: Case) -> bool:
+    """Return whether a driver may be had at all and nothing forbids it."""
+    return _worth_it(case, asked=True) and not any(finding.severity == "error" for finding in driver_findings(case))
 
 
 def _worth_it(case: Case, asked: bool) -> bool:
@@ -89,7 +105,7 @@ def _rank(case: Case) -> tuple[object, ...]:
         ended,
         not keep,
         needs_key,
-        case.driver.source != "distro",
+        distance(case),
         kind,
         age,
         flavor,

@@ -7,40 +7,45 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Literal
 
-from steps.catalog import frameworks, stack
+from steps.catalog import devices, frameworks, stack
 from steps.catalog.versions import line, number
 from steps.model.base import Phrase, phrase
 from steps.model.machine import Accelerator, Flavor, Machine, judged
 from steps.model.profile import Profile
 
-_DATA_CENTER = re.compile(r"\b(Tesla|GH200|GB[23]00|[ABHV][1-9]00|A[0-9]{2}|A[0-9]{2}[GX]|[LTPMK][1-9][0-9]?[SG]?|[BH]20)\b")
+_DATA_CENTER = re.compile(r"\b(Tesla|GH200|GB[23]00|[ABHV][1-9]00|P100|A2|A[0-9]{2}|A[0-9]{2}[GX]|[LTPMK][1-9][0-9]?[SG]?|[BH]20)\b")
+_DESKTOP = re.compile(r"\bRTX\b|\bActive\b|Quadro|GeForce|TITAN", re.IGNORECASE)
+"""Cards of the same chips for desks: the A800 with a fan of its own is called "Active"."""
 _VIRTUAL = re.compile(r"-\d+[ABCQ]$")
+
+
+def _for_data_centers(card: Accelerator) -> bool:
+    """Return whether a card is made for data centers: by the name that belongs to its PCI id, else by its own."""
+    row = devices.gpu(card.pci_id) if card.pci_id else None
+    names = [name for name in (row.name if row else None, card.name) if name]
+    return any(_DATA_CENTER.search(name) for name in names) and not any(_DESKTOP.search(name) for name in names)
 
 
 class Gpu:
     """One judged accelerator with the row of its architecture (`None`: we do not know it)."""
 
-    __slots__ = ("card", "position", "row")
+    __slots__ = ("capability", "card", "name", "position", "row")
 
     def __init__(self, position: int, card: Accelerator) -> None:
         self.position = position
         self.card = card
         self.row = stack.architecture_of(card.architecture, card.compute_capability, card.chip)
-
-    @property
-    def name(self) -> str:
+        self.name = short_name(card.name) or card.chip or card.pci_id or "GPU"
         """What the card is called, as short as it is known."""
-        return short_name(self.card.name) or self.card.chip or self.card.pci_id or "GPU"
-
-    @property
-    def capability(self) -> str | None:
+        self.capability = card.compute_capability or (self.row.compute_capability if self.row else None)
         """The compute capability."""
-        return self.card.compute_capability or (self.row.compute_capability if self.row else None)
 
     @property
     def fact(self) -> Phrase:
         """The fact that chains start with."""
-        return phrase("driver.because.gpu", index=self.position, name=self.name, id=self.card.pci_id or "?")
+        if not self.card.pci_id:
+            return phrase("driver.because.gpu-plain", index=self.position, name=self.name)
+        return phrase("driver.because.gpu", index=self.position, name=self.name, id=self.card.pci_id)
 
     @property
     def kin(self) -> Phrase:
@@ -163,7 +168,7 @@ class Case:
     @cached_property
     def data_center(self) -> bool:
         """Whether all cards are of the data-center kind."""
-        return bool(self.gpus) and all(_DATA_CENTER.search(gpu.card.name or "") and "RTX" not in (gpu.card.name or "") for gpu in self.gpus)
+        return bool(self.gpus) and all(_for_data_centers(gpu.card) for gpu in self.gpus)
 
     @cached_property
     def distribution(self) -> stack.Distribution | None:
@@ -185,18 +190,40 @@ class Case:
 
     @cached_property
     def driver(self) -> DriverCase:
-        """The driver that will run."""
+        """The driver that will run; what the answers leave open is what the packages would turn out to be."""
         answers = self.answers.driver
         version, _ = installed_driver(self.machine)
         if answers.branch and answers.source != "keep":
             row = stack.branches().get(answers.branch)
-            return DriverCase(
-                "planned", answers.branch, row.latest if row else answers.branch, answers.flavor, answers.source, bool(answers.server)
-            )
+            flavor = answers.flavor or self._flavor(row)
+            server = self._server(answers.branch, flavor) if answers.server is None else answers.server
+            source = answers.source or self._source(archive_name(answers.branch, server, flavor))
+            return DriverCase("planned", answers.branch, row.latest if row else answers.branch, flavor, source, server)
         if version is None:
             return DriverCase("none")
         origin: Literal["host", "installed"] = "host" if self.wsl or self.contained else "installed"
         return DriverCase(origin, line(version, 1), version, self.machine.driver.flavor, "keep")
+
+    def _flavor(self, row: stack.Branch | None) -> Flavor | None:
+        """Return the kernel modules that suit the cards where nobody chose; `None` for a branch that we do not know."""
+        if row is None:
+            return None
+        kinds = {gpu.row.open_modules for gpu in self.gpus if gpu.row}
+        if row.open_modules == "none" or "unsupported" in kinds:
+            return "proprietary"
+        return "open" if row.open_modules != "optional" or "required" in kinds else "proprietary"
+
+    def _server(self, branch: str, flavor: Flavor | None) -> bool:
+        """Return whether Ubuntu's -server packages are meant where nobody chose: on data-center cards, if there are any."""
+        archive = self.distribution.archive if self.distribution else ()
+        plain, server = (archive_name(branch, kind, flavor) in archive for kind in (False, True))
+        return server and (self.data_center or not plain)
+
+    def _source(self, variant: str) -> str | None:
+        """Return where a driver comes from where nobody chose: the system's archive if it has it, else NVIDIA's repository."""
+        if self.distribution and variant in self.distribution.archive:
+            return "distro"
+        return "nvidia-repo" if self.repository else None
 
     @cached_property
     def torch(self) -> frameworks.TorchRelease | None:
@@ -208,6 +235,23 @@ class Case:
     def variant(self) -> str | None:
         """The wanted variant; without one it is the package index's own."""
         return self.answers.frameworks.get("variant") or (self.torch.default_variant if self.torch else None)
+
+    @cached_property
+    def tensorflow(self) -> frameworks.TensorflowRelease | None:
+        """The row of the wanted TensorFlow."""
+        wanted = self.answers.frameworks.get("tensorflow")
+        return next((row for row in frameworks.tensorflow_releases() if row.version == wanted), None) if wanted else None
+
+    @cached_property
+    def jax(self) -> frameworks.JaxRelease | None:
+        """The row of the wanted JAX."""
+        wanted = self.answers.frameworks.get("jax")
+        return next((row for row in frameworks.jax_releases() if row.version == wanted), None) if wanted else None
+
+    @property
+    def arm(self) -> bool:
+        """Whether the processor is a 64-bit Arm."""
+        return self.machine.os.arch in ("aarch64", "arm64")
 
     @cached_property
     def others(self) -> tuple[frameworks.OtherRelease, ...]:
@@ -234,6 +278,11 @@ class Case:
             return None
         majors = {number(kit.version)[0] for kit in self.machine.toolkits if kit.version and number(kit.version)}
         return majors.pop() if len(majors) == 1 else None
+
+
+def archive_name(branch: str, server: bool, flavor: Flavor | None) -> str:
+    """Return how a distribution's archive calls a driver: `580-server-open`."""
+    return branch + ("-server" if server else "") + ("-open" if flavor == "open" else "")
 
 
 def repository_arch(arch: str | None) -> str:

@@ -141,7 +141,8 @@ def _uninstall(case: Case) -> tuple[AnyAction, ...]:
 def _install(case: Case, names: tuple[str, ...], kernel: str | None) -> AnyAction:
     """Return what installs the driver; it is done when the packages are there and a module was built for the kernel."""
     manager = case.distribution.manager if case.distribution else "apt"
-    title = phrase(f"driver.action.install-{case.driver.flavor or 'proprietary'}", branch=case.driver.branch or "?")
+    branch = f"{case.driver.branch or '?'}{'-server' if case.driver.server else ''}"
+    title = phrase(f"driver.action.install-{case.driver.flavor or 'proprietary'}", branch=branch)
     why = phrase("driver.why.ready" if driver_packages.prebuilt(case) else "driver.why.built")
     built = ModuleBuilt(module="nvidia", kernel=driver_packages.build_kernel(case, kernel))
     tools = ("mokutil",) if case.machine.firmware.secure_boot == "enabled" and not signed(case) and manager == "apt" else ()

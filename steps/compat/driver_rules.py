@@ -8,13 +8,17 @@ from itertools import chain
 from steps.catalog.versions import number
 from steps.compat.case import Case, Gpu
 from steps.compat.findings import driver_finding
+from steps.compat.offer_rules import driver_not_in_lists
+from steps.compat.state_rules import driver_blocked, driver_failing, driver_mismatch, driver_not_loaded
 from steps.compat.system_rules import (
     container_uses_host_driver,
     driver_end_of_life,
     driver_not_offered,
+    driver_offer_unknown,
     kernel_headers_missing,
     kernel_too_new_for_driver,
     mixed_driver_install,
+    packages_held,
     secure_boot_unsigned_module,
     unknown_branch,
     unknown_distro,
@@ -153,7 +157,7 @@ def _kind(gpu: Gpu) -> str:
 def gpus_need_different_drivers(case: Case) -> Found:
     """No one branch, or no one kind of kernel modules, drives all cards together."""
     known = [gpu for gpu in case.gpus if gpu.row]
-    if len(known) < 2 or case.driver.origin == "host":
+    if len(known) < 2 or case.wsl or case.contained:
         return ()
     oldest = min(known, key=lambda gpu: number(gpu.row.last_branch) if gpu.row and gpu.row.last_branch else (9999,))
     newest = max(known, key=lambda gpu: number(gpu.row.first_branch) if gpu.row and gpu.row.first_branch else (0,))
@@ -203,12 +207,19 @@ RULES: tuple[Callable[[Case], Found], ...] = (
     gpu_too_new_for_driver,
     gpus_need_different_drivers,
     driver_not_offered,
+    driver_offer_unknown,
+    driver_not_in_lists,
     kernel_too_new_for_driver,
     secure_boot_unsigned_module,
     driver_end_of_life,
     kernel_headers_missing,
+    packages_held,
     mixed_driver_install,
     driver_absent,
+    driver_mismatch,
+    driver_not_loaded,
+    driver_blocked,
+    driver_failing,
     unknown_hardware,
     unknown_distro,
     unknown_branch,

@@ -32,3 +32,39 @@ def driver_finding(
         source=source,
         fix=fix,
     )
+
+
+def framework_finding(
+    code: str,
+    severity: Severity,
+    because: tuple[Words, ...],
+    source: str | None,
+    subject: str,
+    *,
+    fix: Patch | None = None,
+    **params: Param,
+) -> Finding:
+    """Return a finding of the frameworks step."""
+    return Finding(code=code, severity=severity, step="frameworks", subject=subject, params=params, because=because, source=source, fix=fix)
+
+
+def toolkit_finding(
+    case: Case,
+    code: str,
+    severity: Severity,
+    because: tuple[Words, ...],
+    source: str | None,
+    *,
+    subject: str,
+    **params: Param,
+) -> Finding:
+    """Return a finding of the toolkit step about the toolkit of the case."""
+    return Finding(
+        code=code,
+        severity=severity,
+        step="toolkit",
+        subject=subject,
+        params={"cuda": case.cuda or "?", **params},
+        because=because,
+        source=source,
+    )

@@ -13,6 +13,8 @@ from steps.model.plan import Target
 MB = 1_000_000
 _LIBRARIES_MB = {"11": 1_900, "12": 2_600, "13": 2_300}
 """What NVIDIA's libraries of one CUDA major weigh beside a wheel that does not hold them."""
+_ROCM_MB = 5_100
+"""What one PyTorch wheel for AMD weighs, ROCm's libraries and the code for all cards in it (torch 2.10.0+rocm7.1, CPython 3.13)."""
 _PYTORCH = "https://download.pytorch.org/whl/{variant}"
 
 
@@ -76,7 +78,8 @@ def megabytes(case: Case) -> int:
     wanted, total = case.answers.frameworks, 60.0
     release, cuda = torch_release(case), cuda_of(variant_name(case))
     if release:
-        total += release.size_mb if cuda else 190
+        rocm = (variant_name(case) or "").startswith("rocm")
+        total += release.size_mb if cuda else _ROCM_MB if rocm else 190
     majors = {str(number(cuda)[0])} if cuda else set[str]()
     flow = next((row for row in catalog.tensorflow_releases() if row.version == wanted.get("tensorflow")), None)
     if flow:

@@ -3,48 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from itertools import chain
 
 from steps.catalog import frameworks as catalog
+from steps.catalog.load import remembered
 from steps.catalog.versions import at_least, number
+from steps.compat import package_rules
 from steps.compat.case import Case
+from steps.compat.findings import framework_finding
 from steps.compat.wheels import (
+    capability_floors,
     cuda_of,
     driver_floors,
     glibc_floors,
     glibc_of,
     has_kernels,
+    jax_extra,
     kernels,
     pythons_of,
     torch_release,
     torch_variant,
     variant_name,
 )
-from steps.model.base import Param, Words, phrase
-from steps.model.finding import Finding, Patch, Severity
-from steps.model.machine import judged
+from steps.model.base import Words, phrase
+from steps.model.finding import Finding, Severity
 
 Found = tuple[Finding, ...]
 TESTED = "both wheels installed in one environment, 2026-11-30"
+FIRST_CUDA_ON_ARM = (2, 4)
+CUDA_ON_ARM = "https://github.com/pytorch/builder/issues/1971"
+"""Which release of PyTorch was the first with a CUDA wheel for aarch64, and where that stands."""
 BIG_THREE = ("torch", "tensorflow", "jax")
 
 
-def _finding(
-    code: str,
-    severity: Severity,
-    because: tuple[Words, ...],
-    source: str | None,
-    subject: str,
-    *,
-    fix: Patch | None = None,
-    **params: Param,
-) -> Finding:
-    """Return a finding of this step."""
-    return Finding(code=code, severity=severity, step="frameworks", subject=subject, params=params, because=because, source=source, fix=fix)
-
-
-@cache
+@remembered
 def _known(name: str) -> frozenset[str]:
     """Return the releases of one of the big three that we know."""
     if name == "torch":
@@ -58,7 +50,7 @@ def unknown_framework(case: Case) -> Found:
     """A release that is not in the tables."""
     wanted = {name: case.answers.frameworks[name] for name in BIG_THREE if name in case.answers.frameworks}
     return tuple(
-        _finding("unknown-version", "info", (), None, f"{name} {version}", what=f"{name} {version}")
+        framework_finding("unknown-version", "info", (), None, f"{name} {version}", what=f"{name} {version}")
         for name, version in wanted.items()
         if version.partition("+")[0] not in _known(name)
     )
@@ -67,15 +59,27 @@ def unknown_framework(case: Case) -> Found:
 def no_such_variant(case: Case) -> Found:
     """The release was never built for this variant."""
     release, name = torch_release(case), variant_name(case)
-    if release is None or name is None or torch_variant(case):
+    if release and name and torch_variant(case) is None:
+        names = ", ".join(row.name for row in release.variant)
+        because = (phrase("frameworks.because.variants", wheel=f"torch {release.version}", variants=names),)
+        subject = f"torch {release.version} × {name}"
+        return (
+            framework_finding("no-such-variant", "error", because, release.source, subject, wheel=f"torch {release.version}", variant=name),
+        )
+    return _no_such_extra(case)
+
+
+def _no_such_extra(case: Case) -> Found:
+    """JAX has no plugin for the CUDA of the variant: pip would warn and install the one that computes on the processor."""
+    extra = jax_extra(case)
+    if case.jax is None or extra is None:
         return ()
-    names = ", ".join(row.name for row in release.variant)
-    because = (phrase("frameworks.because.variants", version=release.version, variants=names),)
-    return (
-        _finding(
-            "no-such-variant", "error", because, release.source, f"torch {release.version} × {name}", version=release.version, variant=name
-        ),
-    )
+    built = [name for name, there in (("cuda12", case.jax.cuda12), ("cuda13", case.jax.cuda13)) if there]
+    if extra in built:
+        return ()
+    wheel = f"jax {case.jax.version}"
+    because = (phrase("frameworks.because.variants", wheel=wheel, variants=", ".join(built) or "CPU"),)
+    return (framework_finding("no-such-variant", "error", because, case.jax.source, f"{wheel} × {extra}", wheel=wheel, variant=extra),)
 
 
 def wheel_lacks_gpu_kernels(case: Case) -> Found:
@@ -92,7 +96,7 @@ def wheel_lacks_gpu_kernels(case: Case) -> Found:
     inside = ", ".join(kernels(row, case.machine.os.arch) or ()) or f"≥ {row.min_arch}"
     because = (gpu.fact, gpu.kin, phrase("frameworks.because.kernels", wheel=f"torch {release.version}+{row.name}", arch=inside))
     return (
-        _finding(
+        framework_finding(
             "wheel-lacks-gpu-kernels",
             severity,
             because,
@@ -105,6 +109,38 @@ def wheel_lacks_gpu_kernels(case: Case) -> Found:
     )
 
 
+def package_lacks_gpu_kernels(case: Case) -> Found:
+    """A package beside PyTorch is made for newer cards."""
+    found: list[Finding] = []
+    for wheel, floor, source in capability_floors(case):
+        lacking = [gpu for gpu in case.kinds if gpu.capability and number(gpu.capability) < number(floor)]
+        if lacking:
+            gpu = lacking[0]
+            found.append(
+                framework_finding(
+                    "wheel-lacks-gpu-kernels",
+                    "error" if len(lacking) == len(case.kinds) else "warning",
+                    (gpu.fact, gpu.kin, phrase("frameworks.because.capability", wheel=wheel, capability=floor)),
+                    source,
+                    f"{wheel} × {gpu.card.chip or gpu.name}",
+                    wheel=wheel,
+                    name=gpu.name,
+                    capability=gpu.capability or "?",
+                )
+            )
+    return tuple(found)
+
+
+def tensorflow_unconfirmed(case: Case) -> Found:
+    """Nobody has looked which cards TensorFlow's wheel has code for."""
+    row = case.tensorflow
+    if row is None or row.cuda_major is None or not case.gpus or case.answers.frameworks.get("variant") == "cpu":
+        return ()
+    wheel = f"tensorflow {row.version}"
+    because = (phrase("frameworks.because.unconfirmed", wheel=wheel),)
+    return (framework_finding("kernels-unconfirmed", "info", because, row.source, wheel, wheel=wheel),)
+
+
 def kernels_unconfirmed(case: Case) -> Found:
     """Nobody has looked which code is inside the wheel."""
     release, row = torch_release(case), torch_variant(case)
@@ -114,7 +150,7 @@ def kernels_unconfirmed(case: Case) -> Found:
         return ()
     wheel = f"torch {release.version}+{row.name}"
     return (
-        _finding(
+        framework_finding(
             "kernels-unconfirmed",
             "info",
             (phrase("frameworks.because.unconfirmed", wheel=wheel),),
@@ -131,7 +167,7 @@ def driver_too_old_for_wheel(case: Case) -> Found:
     if version is None or not case.gpus:
         return ()
     return tuple(
-        _finding(
+        framework_finding(
             "driver-too-old-for-wheel",
             "error",
             (phrase("toolkit.because.driver", version=version), phrase("frameworks.because.floor", wheel=wheel, version=floor)),
@@ -158,36 +194,40 @@ def no_wheel_for_python(case: Case) -> Found:
             because = (phrase("frameworks.because.pythons", wheel=f"{name} {version}", lines=lines),)
             subject = f"{name} {version} × Python {python}"
             found.append(
-                _finding("no-wheel-for-python", "error", because, known[1], subject, wheel=f"{name} {version}", python=python, lines=lines)
+                framework_finding(
+                    "no-wheel-for-python", "error", because, known[1], subject, wheel=f"{name} {version}", python=python, lines=lines
+                )
             )
     return tuple(found)
 
 
 def no_wheel_for_platform(case: Case) -> Found:
     """There are no wheels for this processor or this C library."""
-    arch, release = case.machine.os.arch, torch_release(case)
-    found: list[Finding] = []
-    if release and arch and arch not in ("x86_64", "amd64", "aarch64", "arm64"):
-        because = (phrase("frameworks.because.platforms", wheel=f"torch {release.version}"),)
-        found.append(
-            _finding(
-                "no-wheel-for-platform",
-                "error",
-                because,
-                release.source,
-                f"torch × {arch}",
-                wheel=f"torch {release.version}",
-                platform=arch,
-            )
-        )
-    if release and case.machine.os.id == "alpine":
-        because = (phrase("frameworks.because.musl"),)
-        found.append(
-            _finding(
-                "no-wheel-for-platform", "error", because, release.source, "torch × musl", wheel=f"torch {release.version}", platform="musl"
-            )
-        )
+    arch, found = case.machine.os.arch, list[Finding]()
+    for wheel, arm, source in _compiled(case):
+        if arch and arch not in ("x86_64", "amd64") and not (case.arm and arm):
+            because: tuple[Words, ...] = (phrase("frameworks.because.platforms" if arm else "frameworks.because.platform", wheel=wheel),)
+            platform = arch
+        elif case.machine.os.id == "alpine":
+            because, platform = (phrase("frameworks.because.musl"),), "musl"
+        else:
+            continue
+        subject = f"{wheel.partition(' ')[0]} × {platform}"
+        found.append(framework_finding("no-wheel-for-platform", "error", because, source, subject, wheel=wheel, platform=platform))
     return tuple(found)
+
+
+def _compiled(case: Case) -> list[tuple[str, bool, str]]:
+    """Return the wanted wheels that are made for single platforms: (wheel, whether there is one for aarch64, source)."""
+    release, found = torch_release(case), list[tuple[str, bool, str]]()
+    if release:
+        arm = cuda_of(variant_name(case)) is None or number(release.version) >= FIRST_CUDA_ON_ARM
+        found.append((f"torch {release.version}", arm, release.source if arm else CUDA_ON_ARM))
+    if case.tensorflow:
+        found.append((f"tensorflow {case.tensorflow.version}", case.tensorflow.aarch64, case.tensorflow.source))
+    if case.jax:
+        found.append((f"jax {case.jax.version}", True, case.jax.source))
+    return found
 
 
 def glibc_too_old(case: Case) -> Found:
@@ -196,7 +236,7 @@ def glibc_too_old(case: Case) -> Found:
     if have is None:
         return ()
     return tuple(
-        _finding(
+        framework_finding(
             "glibc-too-old",
             "error",
             (phrase("frameworks.because.glibc", version=have), phrase("frameworks.because.glibc-floor", wheel=wheel, version=need)),
@@ -211,106 +251,17 @@ def glibc_too_old(case: Case) -> Found:
     )
 
 
-def framework_discontinued(case: Case) -> Found:
-    """The name no longer installs."""
-    found: list[Finding] = []
-    for name, version in case.answers.frameworks.items():
-        row = catalog.discontinued().get(name)
-        if row is None:
-            continue
-        fix: Patch | None = None
-        if row.instead == "tensorflow":
-            fix = {f"frameworks.{name}": None, "frameworks.tensorflow": catalog.tensorflow_releases()[0].version}
-        subject = f"{name} {version}"
-        found.append(
-            _finding(
-                "framework-discontinued",
-                "error",
-                (phrase("frameworks.because.withdrawn", name=name),),
-                row.source,
-                subject,
-                fix=fix,
-                name=name,
-                instead=row.instead or "–",
-            )
-        )
-    return tuple(found)
-
-
-def numpy_too_new(case: Case) -> Found:
-    """PyTorch up to 2.2 was built with NumPy 1; its metadata does not say so."""
-    release, numpy = torch_release(case), case.answers.frameworks.get("numpy")
-    if release is None or release.numpy is None or numpy is None or number(numpy) < (2,):
-        return ()
-    because = (phrase("frameworks.because.numpy", wheel=f"torch {release.version}"),)
-    fix: Patch = {"frameworks.numpy": None}
-    return (
-        _finding(
-            "numpy-too-new",
-            "error",
-            because,
-            release.source,
-            f"torch {release.version} × numpy {numpy}",
-            fix=fix,
-            wheel=f"torch {release.version}",
-            numpy=numpy,
-        ),
-    )
-
-
-def vision_audio_mismatch(case: Case) -> Found:
-    """Torchvision and torchaudio are made for one PyTorch each."""
-    release, found = torch_release(case), list[Finding]()
-    if release is None:
-        return ()
-    for name, fitting in (("torchvision", release.torchvision), ("torchaudio", release.torchaudio)):
-        have = case.answers.frameworks.get(name)
-        if have and fitting and have.partition("+")[0] not in fitting:
-            because = (phrase("frameworks.because.pair", wheel=f"torch {release.version}", name=name, versions=", ".join(fitting)),)
-            fix: Patch = {f"frameworks.{name}": fitting[-1]}
-            subject = f"torch {release.version} × {name} {have}"
-            found.append(
-                _finding(
-                    "vision-audio-mismatch",
-                    "error",
-                    because,
-                    release.source,
-                    subject,
-                    fix=fix,
-                    name=name,
-                    have=have,
-                    fitting=fitting[-1],
-                    torch=release.version,
-                )
-            )
-    return tuple(found)
-
-
-def vendors_own_stack(case: Case) -> Found:
-    """Cards whose frameworks come from their maker, or that no build is known for: nothing is chosen for them here."""
-    if case.vendor not in ("amd", "habana") or cuda_of(variant_name(case)) or (variant_name(case) or "").startswith("rocm"):
-        return ()
-    card = judged(case.machine)[0]
-    name, source = (
-        card.name or card.pci_id or "?",
-        {"amd": "https://rocm.docs.amd.com/", "habana": "https://docs.habana.ai/en/latest/Support_Matrix/"},
-    )
-    because = (phrase("frameworks.because.card", name=name, gfx=card.gfx or card.architecture or "?"),)
-    return (_finding("vendors-own-stack", "info", because, source[case.vendor], name, name=name),)
-
-
 RULES: tuple[Callable[[Case], Found], ...] = (
-    framework_discontinued,
     no_such_variant,
     wheel_lacks_gpu_kernels,
+    package_lacks_gpu_kernels,
     driver_too_old_for_wheel,
     no_wheel_for_python,
     no_wheel_for_platform,
     glibc_too_old,
-    numpy_too_new,
-    vision_audio_mismatch,
+    *package_rules.RULES,
     kernels_unconfirmed,
-    vendors_own_stack,
+    tensorflow_unconfirmed,
     unknown_framework,
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import combinations
 
-from steps.catalog import guide
+from steps.catalog import devices, guide
 from steps.detect.measures import cache, card_memory, cards, memory, short_name, storage
 from steps.model.base import Param, Words, phrase
 from steps.model.finding import Finding, Severity
@@ -44,14 +44,23 @@ def cpu_l3_small(machine: Machine) -> Finding | None:
 def cpu_pcie_lanes_few(machine: Machine) -> Finding | None:
     """Fewer lanes than several cards want; one card alone is served by sixteen, so there it is no more than a remark."""
     wanted = guide.demand("cpu-lanes")
-    lanes, count = machine.cpu.pcie_lanes, len(judged(machine))
+    lanes, count = usable_lanes(machine), len(judged(machine))
     if lanes is None or wanted.met(lanes):
         return None
-    because = (phrase("hardware.because.lanes", cpu=machine.cpu.model or "CPU", lanes=lanes), phrase("hardware.because.cards", count=count))
+    cards_word = "hardware.because.cards" if count > 1 else "hardware.because.cards-one"
+    because = (phrase("hardware.because.lanes", cpu=machine.cpu.model or "CPU", lanes=lanes), phrase(cards_word, count=count))
     severity: Severity = "warning" if count > 1 else "info"
     return short(
         "cpu-pcie-lanes-few", machine.cpu.model or "CPU", wanted.source, because, severity, lanes=lanes, minimum=int(wanted.minimum)
     )
+
+
+def usable_lanes(machine: Machine) -> int | None:
+    """Return the lanes that serve cards and drives: all that the maker lists but for those to the chipset; `None` when not known."""
+    row = devices.cpu(machine.cpu.model) if machine.cpu.model else None
+    if machine.cpu.pcie_lanes is None or row is None:
+        return machine.cpu.pcie_lanes
+    return machine.cpu.pcie_lanes - row.chipset_lanes * (machine.cpu.sockets or 1)
 
 
 def gpu_memory_small(machine: Machine) -> Finding | None:
@@ -105,7 +114,7 @@ def memory_small(machine: Machine) -> Finding | None:
     size = machine.memory.total_bytes
     if size is None or wanted.met(size):
         return None
-    because = (phrase("hardware.because.memory", size=memory(size)),)
+    because = (phrase("hardware.because.memory-wsl" if machine.os.wsl else "hardware.because.memory", size=memory(size)),)
     return short("memory-small", memory(size), wanted.source, because, size=memory(size), minimum=memory(int(wanted.minimum)))
 
 
@@ -132,7 +141,8 @@ def storage_no_data_tier(machine: Machine) -> Finding | None:
     if not _tiers_known(machine) or wanted.met(data_bytes(machine)):
         return None
     size = storage(data_bytes(machine))
-    return short("storage-no-data-tier", "SSD", wanted.source, _disk_facts(machine), size=size, minimum=storage(int(wanted.minimum)))
+    because = (*_disk_facts(machine), *_system_share(machine))
+    return short("storage-no-data-tier", "SSD", wanted.source, because, size=size, minimum=storage(int(wanted.minimum)))
 
 
 def storage_no_backup_tier(machine: Machine) -> Finding | None:
@@ -207,6 +217,12 @@ def _disk_facts(machine: Machine) -> tuple[Words, ...]:
     return _together(f"{disk.name} {_disk_kind(disk)} {storage(disk.bytes or 0)}" for disk in machine.disks[:6])
 
 
+def _system_share(machine: Machine) -> tuple[Words, ...]:
+    """Return what of the NVMe disks counts for the system and so not for data; nothing without such disks."""
+    share = min(_bytes(machine, "nvme"), int(guide.demand("nvme").minimum))
+    return (phrase("hardware.because.share", size=storage(share)),) if share else ()
+
+
 def _disk_kind(disk: Disk) -> str:
     """Return a disk's tier in capitals as it is written on the box."""
     return {"nvme": "NVMe", "ssd": "SSD", "hdd": "HDD"}.get(disk.tier or "", disk.tier or "?")
@@ -219,7 +235,8 @@ def _together(facts: Iterable[str]) -> tuple[Words, ...]:
 
 def _card_fact(machine: Machine, card: Accelerator, said: str) -> str:
     """Return one fact about one card."""
-    return f"GPU {machine.accelerators.index(card)} {short_name(card)} ({card.pci_id or '?'}): {said}"
+    id = f" ({card.pci_id})" if card.pci_id and card.pci_id != short_name(card) else ""
+    return f"GPU {machine.accelerators.index(card)} {short_name(card)}{id}: {said}"
 
 
 def _virtual(machine: Machine) -> bool:

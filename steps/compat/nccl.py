@@ -77,6 +77,12 @@ def best_interface(machine: Machine) -> Network | None:
     return max(real, key=lambda one: one.speed_mbps or 0) if real else None
 
 
+def misleading(machine: Machine) -> tuple[Network, ...]:
+    """Return the interfaces that NCCL would take by itself and that reach no other machine: all such but loopback and Docker's bridge."""
+    up = (one for one in machine.networks if one.up)
+    return tuple(one for one in up if reason_against(one) not in (None, "down") and not one.name.startswith(("lo", "docker")))
+
+
 def matching(machine: Machine, interface: str) -> tuple[Network, ...]:
     """Return the interfaces that a value of NCCL_SOCKET_IFNAME names; an excluding list names none."""
     if interface.startswith("^"):

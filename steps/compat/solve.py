@@ -9,11 +9,8 @@ from steps.catalog import stack
 from steps.catalog.versions import line, number
 from steps.compat import candidates
 from steps.compat.case import Case, installed_driver
-from steps.compat.driver_rules import driver_findings
-from steps.compat.framework_rules import wheel_findings
+from steps.compat.groups import about_driver, about_frameworks, about_toolkit, everything, forbidden
 from steps.compat.repairs import repaired
-from steps.compat.together_rules import frameworks_conflict
-from steps.compat.toolkit_rules import toolkit_findings
 from steps.compat.wheels import cuda_of, jax_extra, pythons_of
 from steps.compat.wishes import Wish, neighbours, parse
 from steps.model.base import Record, Words
@@ -40,40 +37,25 @@ class Recommendation(Record):
 def judge_driver(machine: Machine, profile: Profile) -> Found:
     """Return what is to be said about the driver."""
     case = Case(machine, profile)
-    return repaired(case, driver_findings(case))
+    return repaired(case, about_driver(case))
 
 
 def judge_toolkit(machine: Machine, profile: Profile) -> Found:
     """Return what is to be said about CUDA, cuDNN and NCCL."""
     case = Case(machine, profile)
-    return repaired(case, toolkit_findings(case))
+    return repaired(case, about_toolkit(case))
 
 
 def judge_frameworks(machine: Machine, profile: Profile) -> Found:
     """Return what is to be said about the frameworks and their environment."""
     case = Case(machine, profile)
-    return repaired(case, _frameworks(case))
+    return repaired(case, about_frameworks(case))
 
 
 def judge(machine: Machine, profile: Profile) -> Found:
     """Return everything that is to be said about the stack that the profile comes to."""
     case = Case(machine, profile)
-    return repaired(case, _all(case))
-
-
-def _frameworks(case: Case) -> Found:
-    """Return what is to be said about single wheels, and about them together."""
-    return wheel_findings(case) + frameworks_conflict(case)
-
-
-def _all(case: Case) -> Found:
-    """Return what all rules find, without repairs."""
-    return driver_findings(case) + toolkit_findings(case) + _frameworks(case)
-
-
-def _clean(found: Found) -> bool:
-    """Return whether nothing forbids it."""
-    return not any(finding.severity == "error" for finding in found)
+    return repaired(case, everything(case))
 
 
 _last: list[tuple[Machine, Recommendation]] = []
@@ -110,7 +92,7 @@ def _search(machine: Machine, wanted: dict[str, Wish]) -> Profile | None:
     for drivers in _drivers(machine, wanted.get("driver")):
         for profile in _with_frameworks(machine, drivers, wanted):
             complete = _with_toolkit(machine, profile, wanted)
-            if complete is not None and _clean(_all(Case(machine, complete))):
+            if complete is not None and not forbidden(everything(Case(machine, complete))):
                 return complete
     return None
 
@@ -131,7 +113,7 @@ def _drivers(machine: Machine, wish: Wish | None) -> Iterator[Profile]:
 
 def _without_some(machine: Machine, base: Profile) -> Profile:
     """Return the answers without the cards that no common driver serves."""
-    for finding in driver_findings(Case(machine, base)):
+    for finding in about_driver(Case(machine, base)):
         if finding.code == "gpus-need-different-drivers" and finding.fix:
             return answered(base, finding.fix)
     return base
@@ -232,7 +214,7 @@ def _first(machine: Machine, base: Profile, key: str, values: list[str]) -> Prof
     """Return the answers with the first value that no rule of the toolkit forbids."""
     for value in values:
         profile = answered(base, {key: value})
-        if _clean(toolkit_findings(Case(machine, profile))):
+        if not forbidden(about_toolkit(Case(machine, profile))):
             return profile
     return None
 
@@ -261,7 +243,8 @@ def _nearest(machine: Machine, wishes: tuple[Wish, ...], wish: Wish) -> Profile 
 
 def _facts(machine: Machine, core: tuple[Wish, ...]) -> tuple[tuple[Words, ...], Found]:
     """Return the facts that forbid the wishes: those of the literal wish on this machine."""
-    wanted = {wish.name: wish for wish in core}
+    # Without a wish the machine forbids what is recommended unasked: PyTorch.
+    wanted = {wish.name: wish for wish in core or (Wish(text="torch", name="torch"),)}
     patch: dict[str, str | None] = {}
     for name, wish in wanted.items():
         key = {
@@ -284,7 +267,7 @@ def _facts(machine: Machine, core: tuple[Wish, ...]) -> tuple[tuple[Words, ...],
     if "torch" in wanted:
         patch |= _literal_torch(patch.get("frameworks.torch"), wanted)
     case = Case(machine, answered(_least(machine, wanted), patch))
-    found = tuple(finding for finding in _all(case) if finding.severity == "error")
+    found = tuple(finding for finding in everything(case) if finding.severity == "error")
     facts = tuple(
         dict.fromkeys(
             (word.key, tuple(sorted(word.params.items()))) if not isinstance(word, str) else word for one in found for word in one.because

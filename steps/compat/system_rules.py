@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 from steps.catalog import stack
 from steps.catalog.versions import at_least, line, number
-from steps.compat.case import Case
+from steps.compat.case import Case, archive_name
 from steps.compat.findings import driver_finding
 from steps.model.base import Words, phrase
 from steps.model.finding import Finding, Patch
 
 Found = tuple[Finding, ...]
+_DRIVER_PACKAGE = re.compile(r"(lib)?nvidia-|libcuda1|cuda-drivers|linux-(modules|objects|signatures)-nvidia")
 
 
 def unknown_distro(case: Case) -> Found:
@@ -91,6 +94,24 @@ def driver_not_offered(case: Case) -> Found:
     return ()
 
 
+def driver_offer_unknown(case: Case) -> Found:
+    """The branch is older than what NVIDIA's repository for this system began with; whether it was added is not known."""
+    row, repository = case.driver.row, case.repository
+    if case.driver.origin != "planned" or case.driver.source != "nvidia-repo" or row is None or repository is None:
+        return ()
+    if not before_repository(repository, row):
+        return ()
+    because = (phrase("driver.because.repository-begins", token=repository.token, cuda=repository.first_cuda or "?"),)
+    title = f"{row.name} {case.driver.flavor or ''}".strip()
+    return (driver_finding(case, "driver-offer-unknown", "info", because, repository.source, title=title, place=repository.token),)
+
+
+def before_repository(repository: stack.CudaRepository, row: stack.Branch) -> bool:
+    """Return whether a branch is older than the driver of the first toolkit that a repository held."""
+    first = stack.cudas().get(repository.first_cuda or "")
+    return first is not None and number(row.name) < number(first.branch)
+
+
 def in_repository(repository: stack.CudaRepository, row: stack.Branch) -> bool:
     """Return whether a repository can carry a branch: it holds the drivers of the toolkits it holds."""
     if repository.last_cuda:
@@ -104,7 +125,7 @@ def archive_variant(case: Case) -> str | None:
     """Return the distribution's own variant of the wanted driver (`580-server-open`), or `None` when it has none."""
     if case.distribution is None or case.driver.branch is None:
         return None
-    wanted = case.driver.branch + ("-server" if case.driver.server else "") + ("-open" if case.driver.flavor == "open" else "")
+    wanted = archive_name(case.driver.branch, case.driver.server, case.driver.flavor)
     return wanted if wanted in case.distribution.archive else None
 
 
@@ -131,13 +152,34 @@ def kernel_too_new_for_driver(case: Case) -> Found:
 
 
 def kernel_headers_missing(case: Case) -> Found:
-    """Without the kernel's headers DKMS builds nothing; said where the kernel's folder was seen to have none."""
-    if case.driver.origin != "planned" or signed(case):
+    """Without the kernel's headers DKMS builds nothing; said where it was seen that there are none. Ready modules need none."""
+    kernel = case.machine.os.kernel
+    if case.driver.origin != "planned" or kernel is None or _headers(case) is not False:
         return ()
-    kernel = case.machine.os.kernel or "?"
-    missing = any(one.kernel == kernel and one.headers is False for one in case.machine.driver.modules)
-    because: tuple[Words, ...] = (f"/lib/modules/{kernel}/build",)
-    return (driver_finding(case, "kernel-headers-missing", "warning", because, None, subject=kernel, kernel=kernel),) if missing else ()
+    if signed(case) and case.machine.firmware.secure_boot == "enabled":
+        return ()
+    because = (phrase("driver.because.headers", folder=f"/lib/modules/{kernel}/build"),)
+    return (driver_finding(case, "kernel-headers-missing", "warning", because, "dkms(8)", subject=kernel, kernel=kernel),)
+
+
+def _headers(case: Case) -> bool | None:
+    """Return whether the running kernel's headers are here: what its folder says, else what was seen of its modules."""
+    if case.machine.headers is not None:
+        return case.machine.headers
+    return next((one.headers for one in case.machine.driver.modules if one.kernel == case.machine.os.kernel), None)
+
+
+def packages_held(case: Case) -> Found:
+    """The driver that is here was told to stay: the package manager would refuse to change it."""
+    if case.driver.origin != "planned" or not case.machine.held:
+        return ()
+    names = [name for name in case.machine.held if _DRIVER_PACKAGE.match(name)]
+    if not names:
+        return ()
+    short = names[0] if len(names) == 1 else f"{names[0]}, …"
+    because = (phrase("driver.because.held", names=", ".join(names)),)
+    command = f"apt-mark unhold {' '.join(names)}"
+    return (driver_finding(case, "packages-held", "warning", because, "apt-mark(8)", subject=names[0], names=short, command=command),)
 
 
 def mixed_driver_install(case: Case) -> Found:

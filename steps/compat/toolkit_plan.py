@@ -6,7 +6,7 @@ from steps.catalog.versions import line
 from steps.compat import driver_packages
 from steps.compat.case import Case
 from steps.compat.driver_plan import repository_file
-from steps.compat.toolkit_rules import cudnn_row, nccl_rows
+from steps.compat.library_rules import cudnn_row, nccl_rows
 from steps.managers import apt_repository
 from steps.model.action import AnyAction, ManagerName, Packages, PackagesAre, Write
 from steps.model.base import Words, phrase

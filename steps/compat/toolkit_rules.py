@@ -5,36 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import chain
 
-from steps.catalog import stack
-from steps.catalog.versions import at_least, belongs, number
+from steps.catalog.versions import at_least, number
+from steps.compat import library_rules
 from steps.compat.case import Case
-from steps.compat.findings import MINOR
-from steps.model.base import Param, Words, phrase
+from steps.compat.findings import MINOR, toolkit_finding
+from steps.model.base import Words, phrase
 from steps.model.finding import Finding, Severity
 
 Found = tuple[Finding, ...]
-
-
-def _finding(
-    case: Case,
-    code: str,
-    severity: Severity,
-    because: tuple[Words, ...],
-    source: str | None,
-    *,
-    subject: str,
-    **params: Param,
-) -> Finding:
-    """Return a finding of this step about the toolkit of the case."""
-    return Finding(
-        code=code,
-        severity=severity,
-        step="toolkit",
-        subject=subject,
-        params={"cuda": case.cuda or "?", **params},
-        because=because,
-        source=source,
-    )
 
 
 def unknown_cuda(case: Case) -> Found:
@@ -42,18 +20,20 @@ def unknown_cuda(case: Case) -> Found:
     wanted = case.answers.toolkit
     found: list[Finding] = []
     if case.cuda and case.cuda_row is None:
-        found.append(_finding(case, "unknown-version", "info", (), None, subject=f"CUDA {case.cuda}", what=f"CUDA {case.cuda}"))
-    if wanted.cudnn and wanted.cudnn != "none" and not any(belongs(row.latest, wanted.cudnn) for row in stack.cudnns()):
-        found.append(_finding(case, "unknown-version", "info", (), None, subject=f"cuDNN {wanted.cudnn}", what=f"cuDNN {wanted.cudnn}"))
-    if wanted.nccl and wanted.nccl != "none" and not any(belongs(row.version, wanted.nccl) for row in stack.nccls()):
-        found.append(_finding(case, "unknown-version", "info", (), None, subject=f"NCCL {wanted.nccl}", what=f"NCCL {wanted.nccl}"))
+        found.append(toolkit_finding(case, "unknown-version", "info", (), None, subject=f"CUDA {case.cuda}", what=f"CUDA {case.cuda}"))
+    if wanted.cudnn and wanted.cudnn != "none" and not library_rules.cudnn_lines(wanted.cudnn):
+        found.append(
+            toolkit_finding(case, "unknown-version", "info", (), None, subject=f"cuDNN {wanted.cudnn}", what=f"cuDNN {wanted.cudnn}")
+        )
+    if wanted.nccl and wanted.nccl != "none" and not library_rules.nccl_line(wanted.nccl):
+        found.append(toolkit_finding(case, "unknown-version", "info", (), None, subject=f"NCCL {wanted.nccl}", what=f"NCCL {wanted.nccl}"))
     return tuple(found)
 
 
 def gpu_unsupported_by_cuda(case: Case) -> Found:
     """The toolkit no longer compiles for the card."""
     return tuple(
-        _finding(
+        toolkit_finding(
             case,
             "gpu-unsupported-by-cuda",
             "error",
@@ -71,7 +51,7 @@ def gpu_unsupported_by_cuda(case: Case) -> Found:
 def gpu_too_new_for_cuda(case: Case) -> Found:
     """The toolkit does not know the card yet."""
     return tuple(
-        _finding(
+        toolkit_finding(
             case,
             "gpu-too-new-for-cuda",
             "error",
@@ -96,7 +76,7 @@ def driver_too_old_for_cuda(case: Case) -> Found:
     if not at_least(version, row.minor_driver):
         because = (first, phrase("toolkit.because.floor", cuda=row.version, version=row.minor_driver))
         return (
-            _finding(
+            toolkit_finding(
                 case,
                 "driver-too-old-for-cuda",
                 "error",
@@ -110,7 +90,7 @@ def driver_too_old_for_cuda(case: Case) -> Found:
     if case.driver.origin != "host" and number(case.driver.branch or "") < number(row.branch):
         because = (first, phrase("toolkit.because.own-driver", cuda=row.version, branch=row.branch))
         return (
-            _finding(
+            toolkit_finding(
                 case,
                 "minor-version-compatibility",
                 "warning",
@@ -132,7 +112,7 @@ def cuda_forward_compat_only(case: Case) -> Found:
     source = "https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html"
     package = row.package.replace("cuda-toolkit", "cuda-compat")
     because = (phrase("toolkit.because.data-center", name=case.gpus[0].name),)
-    return (_finding(case, "cuda-forward-compat-only", "info", because, source, subject=f"CUDA {row.version}", package=package),)
+    return (toolkit_finding(case, "cuda-forward-compat-only", "info", because, source, subject=f"CUDA {row.version}", package=package),)
 
 
 def cuda_not_for_distro(case: Case) -> Found:
@@ -145,7 +125,7 @@ def cuda_not_for_distro(case: Case) -> Found:
         severity: Severity = "error" if case.distribution else "info"
         because = (phrase("driver.because.no-repository", system=case.system, arch=case.machine.os.arch or "?"),)
         return (
-            _finding(
+            toolkit_finding(
                 case,
                 "cuda-not-for-distro",
                 severity,
@@ -158,7 +138,7 @@ def cuda_not_for_distro(case: Case) -> Found:
     first, last = repository.first_cuda, repository.last_cuda
     if (first and number(row.version) < number(first)) or (last and number(row.version) > number(last)):
         because = (phrase("toolkit.because.repository", token=repository.token, first=first or "?", last=last or "…"),)
-        return (_finding(case, "cuda-not-for-distro", "error", because, repository.source, subject=subject, system=case.system),)
+        return (toolkit_finding(case, "cuda-not-for-distro", "error", because, repository.source, subject=subject, system=case.system),)
     return ()
 
 
@@ -173,7 +153,7 @@ def host_compiler_too_new(case: Case) -> Found:
         phrase("toolkit.because.gcc-max", cuda=row.version, version=row.gcc_max),
     )
     return (
-        _finding(
+        toolkit_finding(
             case,
             "host-compiler-too-new",
             "error",
@@ -194,7 +174,7 @@ def host_glibc_too_new(case: Case) -> Found:
         return ()
     because = (phrase("toolkit.because.glibc", version=have), phrase("toolkit.because.glibc-max", cuda=row.version, version=row.glibc_max))
     return (
-        _finding(
+        toolkit_finding(
             case,
             "host-glibc-too-new",
             "error",
@@ -207,99 +187,13 @@ def host_glibc_too_new(case: Case) -> Found:
     )
 
 
-def cudnn_row(case: Case) -> stack.Cudnn | None:
-    """Return the wanted cuDNN line for the CUDA major of the case, or `None`."""
-    wanted = case.answers.toolkit.cudnn
-    if not wanted or wanted == "none":
-        return None
-    return next((row for row in reversed(stack.cudnns()) if row.cuda_major == case.cuda_major and belongs(row.latest, wanted)), None)
-
-
-def cudnn_cuda_mismatch(case: Case) -> Found:
-    """The cuDNN line was not built for this CUDA major, or there is no CUDA for it at all."""
-    wanted = case.answers.toolkit.cudnn
-    if not wanted or wanted == "none" or cudnn_row(case):
-        return ()
-    lines = [row for row in stack.cudnns() if belongs(row.latest, wanted)]
-    if not lines:
-        return ()
-    majors = ", ".join(sorted({str(row.cuda_major) for row in lines}))
-    because = (phrase("toolkit.because.cudnn", version=wanted, majors=majors), phrase("toolkit.because.cuda", version=case.cuda or "–"))
-    return (
-        _finding(
-            case,
-            "cudnn-cuda-mismatch",
-            "error",
-            because,
-            lines[-1].source,
-            subject=f"cuDNN {wanted} × CUDA {case.cuda or '–'}",
-            cudnn=wanted,
-            majors=majors,
-        ),
-    )
-
-
-def gpu_unsupported_by_cudnn(case: Case) -> Found:
-    """The cuDNN line has no code for the card."""
-    row = cudnn_row(case)
-    if row is None:
-        return ()
-    found: list[Finding] = []
-    for gpu in case.kinds:
-        have = number(gpu.capability or "")
-        too_old = row.cc_min is not None and have < number(row.cc_min)
-        too_new = row.cc_max is not None and have > number(row.cc_max)
-        if have and (too_old or too_new):
-            because = (
-                gpu.fact,
-                gpu.kin,
-                phrase("toolkit.because.cudnn-range", version=row.version, first=row.cc_min or "?", last=row.cc_max or "?"),
-            )
-            subject = f"cuDNN {row.version} × {gpu.card.chip or gpu.name}"
-            found.append(
-                _finding(case, "gpu-unsupported-by-cudnn", "error", because, row.source, subject=subject, name=gpu.name, cudnn=row.version)
-            )
-    return tuple(found)
-
-
-def nccl_rows(case: Case) -> tuple[stack.Nccl, ...]:
-    """Return the releases of the wanted NCCL line, newest first."""
-    wanted = case.answers.toolkit.nccl
-    if not wanted or wanted == "none":
-        return ()
-    return tuple(row for row in reversed(stack.nccls()) if belongs(row.version, wanted))
-
-
-def nccl_cuda_mismatch(case: Case) -> Found:
-    """NCCL was not built for this CUDA major."""
-    lines = nccl_rows(case)
-    major = case.cuda_major
-    if not lines or (major is not None and any(number(build)[0] == major for row in lines for build in row.builds)):
-        return ()
-    wanted = case.answers.toolkit.nccl or "?"
-    builds = ", ".join(sorted({build for row in lines for build in row.builds}, key=number))
-    because = (phrase("toolkit.because.nccl", version=wanted, builds=builds), phrase("toolkit.because.cuda", version=case.cuda or "–"))
-    return (
-        _finding(
-            case,
-            "nccl-cuda-mismatch",
-            "error",
-            because,
-            lines[0].source,
-            subject=f"NCCL {wanted} × CUDA {case.cuda or '–'}",
-            nccl=wanted,
-            builds=builds,
-        ),
-    )
-
-
 def toolkit_not_needed(case: Case) -> Found:
     """Wheels bring their own CUDA: a system toolkit is for compiling only."""
     if case.cuda is None or "torch" not in case.answers.frameworks:
         return ()
     because = (phrase("toolkit.because.wheels"),)
     source = "https://pytorch.org/get-started/locally/"
-    return (_finding(case, "toolkit-not-needed", "info", because, source, subject=f"CUDA {case.cuda}"),)
+    return (toolkit_finding(case, "toolkit-not-needed", "info", because, source, subject=f"CUDA {case.cuda}"),)
 
 
 RULES: tuple[Callable[[Case], Found], ...] = (
@@ -311,9 +205,7 @@ RULES: tuple[Callable[[Case], Found], ...] = (
     cuda_not_for_distro,
     host_compiler_too_new,
     host_glibc_too_new,
-    cudnn_cuda_mismatch,
-    gpu_unsupported_by_cudnn,
-    nccl_cuda_mismatch,
+    *library_rules.RULES,
     toolkit_not_needed,
 )
 

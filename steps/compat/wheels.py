@@ -83,46 +83,89 @@ def driver_floors(case: Case) -> list[tuple[str, str, str]]:
     floor = driver_floor(cuda) if cuda else None
     if release and floor:
         found.append((f"torch {release.version}+{variant_name(case)}", floor, MINOR))
-    if "tensorflow" in wanted and wanted.get("variant") != "cpu":
-        row = next((row for row in catalog.tensorflow_releases() if row.version == wanted["tensorflow"]), None)
-        floor = driver_floor(f"{row.cuda_major}.0") if row and row.cuda_major else None
-        if row and floor:
-            found.append((f"tensorflow {row.version}", floor, row.source))
-    plugin = next((one for one in catalog.jax_plugins() if one.name == jax_extra(case)), None)
-    if "jax" in wanted and plugin and plugin.driver:
+    flow = case.tensorflow
+    if flow and flow.cuda_major and wanted.get("variant") != "cpu" and (floor := driver_floor(f"{flow.cuda_major}.0")):
+        found.append((f"tensorflow {flow.version}", floor, flow.source))
+    plugin = jax_plugin(case)
+    if plugin and plugin.driver:
         found.append((f"jax[{plugin.name}] {wanted['jax']}", plugin.driver, plugin.source))
     found += [(f"{row.package} {row.version}", row.driver, row.source) for row in case.others if row.driver]
     return found
 
 
 def jax_extra(case: Case) -> str | None:
-    """Return the extra that JAX is installed with: `cuda12`, `cuda13`, or `None` for the CPU."""
+    """Return the extra that JAX is installed with: `cuda12`, `cuda13`, or `None` for the CPU.
+
+    Without a variant it is the newest that the release has, the driver bears and all cards are new enough for.
+    """
     variant = case.answers.frameworks.get("variant")
     cuda = cuda_of(variant)
     if cuda:
         return f"cuda{number(cuda)[0]}"
     if variant is not None or not case.gpus:
         return None
-    return "cuda13" if case.driver.version is None or at_least(case.driver.version, "580") else "cuda12"
+    newest = next(one for one in catalog.jax_plugins() if one.name == "cuda13")
+    capabilities = [number(gpu.capability) for gpu in case.gpus if gpu.capability]
+    built = case.jax is None or case.jax.cuda13
+    driven = case.driver.version is None or newest.driver is None or at_least(case.driver.version, newest.driver)
+    fits = built and driven and all(have >= number(newest.cc_min or "") for have in capabilities)
+    return "cuda13" if fits else "cuda12"
+
+
+def jax_plugin(case: Case) -> catalog.JaxPlugin | None:
+    """Return the row of the plugin that JAX would be installed with; `None` without one, or when JAX is not wanted."""
+    extra = jax_extra(case) if "jax" in case.answers.frameworks else None
+    return next((one for one in catalog.jax_plugins() if one.name == extra), None) if extra else None
+
+
+def capability_floors(case: Case) -> list[tuple[str, str, str]]:
+    """Return which package wants which compute capability: (wheel, oldest capability, source)."""
+    found = [(f"{row.package} {row.version}", row.compute_capability, row.source) for row in case.others if row.compute_capability]
+    plugin = jax_plugin(case)
+    if plugin and plugin.cc_min:
+        found.append((f"jax[{plugin.name}] {case.answers.frameworks['jax']}", plugin.cc_min, plugin.source))
+    return found
+
+
+LINES = tuple(f"3.{minor}" for minor in range(7, 17))
+"""The Python lines that a bound in a package's metadata is read against."""
+
+
+@cache
+def allowed(bounds: str) -> tuple[str, ...]:
+    """Return the Python lines that `requires_python` leaves; an exclusion of one patch release excludes no line."""
+    left = list(LINES)
+    for operator, bound in re.findall(r"(>=|<=|<|>|==|!=|~=)\s*([\d.]+)", bounds):
+        need = number(bound.rstrip("."))[:2]
+        keeps = {
+            ">=": lambda line, need=need: number(line) >= need,
+            "~=": lambda line, need=need: number(line) >= need,
+            "<": lambda line, need=need: number(line) < need,
+            "<=": lambda line, need=need: number(line) <= need,
+            ">": lambda line, need=need: number(line) >= need,
+            "==": lambda line, need=need: number(line)[: len(need)] == need,
+        }.get(operator)
+        left = [line for line in left if keeps(line)] if keeps else left
+    return tuple(left)
 
 
 def pythons_of(case: Case, name: str) -> tuple[tuple[str, ...], str] | None:
     """Return the Python lines a wanted framework has wheels for, and where that stands; `None` when not known."""
     wanted = case.answers.frameworks.get(name)
-    arm = case.machine.os.arch in ("aarch64", "arm64")
     if name == "torch":
         release = torch_release(case)
         if release is None:
             return None
-        return (release.pythons_aarch64 if arm and release.pythons_aarch64 is not None else release.pythons), release.source
+        return (release.pythons_aarch64 if case.arm and release.pythons_aarch64 is not None else release.pythons), release.source
     if name == "tensorflow":
-        flow = next((row for row in catalog.tensorflow_releases() if row.version == wanted), None)
-        return (flow.pythons, flow.source) if flow else None
+        return (case.tensorflow.pythons, case.tensorflow.source) if case.tensorflow else None
     if name == "jax":
-        jax = next((row for row in catalog.jax_releases() if row.version == wanted), None)
-        return (jax.pythons, jax.source) if jax else None
+        return (case.jax.pythons, case.jax.source) if case.jax else None
     other = catalog.other(name, wanted or "")
-    return (other.pythons, other.source) if other and other.pythons else None
+    if other is None:
+        return None
+    lines = other.pythons or (allowed(other.requires_python) if other.requires_python else ())
+    return (lines, other.source) if lines else None
 
 
 def glibc_of(case: Case) -> str | None:
@@ -132,16 +175,14 @@ def glibc_of(case: Case) -> str | None:
 
 def glibc_floors(case: Case) -> list[tuple[str, str, str]]:
     """Return what wants which C library: (wheel, oldest glibc, source)."""
-    wanted, floors = case.answers.frameworks, list[tuple[str, str, str]]()
+    floors: list[tuple[str, str, str]] = []
     release, variant = torch_release(case), torch_variant(case)
     if release:
         need = (variant.glibc if variant else None) or release.glibc or release.glibc_by_tag
         floors.append((f"torch {release.version}", need, release.source))
-    floors += [
-        (f"tensorflow {row.version}", row.glibc, row.source)
-        for row in catalog.tensorflow_releases()
-        if wanted.get("tensorflow") == row.version
-    ]
-    floors += [(f"jax {row.version}", row.glibc, row.source) for row in catalog.jax_releases() if wanted.get("jax") == row.version]
+    if case.tensorflow:
+        floors.append((f"tensorflow {case.tensorflow.version}", case.tensorflow.glibc, case.tensorflow.source))
+    if case.jax:
+        floors.append((f"jax {case.jax.version}", case.jax.glibc, case.jax.source))
     floors += [(f"{row.package} {row.version}", row.glibc, row.source) for row in case.others if row.glibc]
     return floors

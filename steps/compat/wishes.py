@@ -10,6 +10,7 @@ from steps.catalog.versions import line, number
 from steps.errors import InputError
 from steps.model.base import Record
 
+COMMON = ("torch", "torchvision", "torchaudio", "tensorflow", "jax")
 STACK = ("driver", "cuda", "cudnn", "nccl", "python", "variant")
 
 
@@ -35,14 +36,14 @@ def parse(text: str) -> Wish:
     wish = Wish(text=text.strip(), name=name, version=version)
     if version is not None and not _known(name, version):
         raise InputError("wish-unknown", wish=text.strip())
-    if version is None and name not in (*STACK, *_names()):
+    if version is None and name not in (*STACK, *COMMON) and name not in _names():
         raise InputError("wish-unknown", wish=text.strip())
     return wish
 
 
 def _names() -> set[str]:
-    """Return every distribution name of the catalogue."""
-    return {"torch", "torchvision", "torchaudio", "tensorflow", "jax", *catalog.discontinued(), *(row.package for row in catalog.others())}
+    """Return the distribution names of the catalogue beside the common ones."""
+    return {*catalog.discontinued(), *(row.package for row in catalog.others())}
 
 
 def _known(name: str, version: str) -> bool:

@@ -75,5 +75,8 @@ def _detect(host: Probes) -> Machine:
         nccl=toolkits.nccl(host, installed),
         environments=in_environments,
         tools=tools.tools(host, installed),
+        library_path=toolkits.library_path(host),
+        headers=system.headers(host, os.kernel),
+        held=packages.held(host),
         gaps=gaps.gaps(host, gaps.Seen(os=os, memory=main_memory, firmware=board, cards=found, driver=driven, smi=said, users=users_now)),
     )

@@ -51,6 +51,15 @@ def packages(host: Probes) -> Packages:
     return Packages(from_rpm(listed), "dnf") if listed else Packages({}, None)
 
 
+def held(host: Probes) -> tuple[str, ...] | None:
+    """Return the packages that dpkg was told to leave as they are; `None` where that could not be seen (rpm keeps its own list)."""
+    status = host.read(STATUS)
+    if status is not None:
+        return tuple(re.findall(r"^Package: (\S+)\nStatus: hold ", status, re.MULTILINE))
+    listed = _recorded(host, ("dpkg", "-l"))
+    return tuple(name.partition(":")[0] for name in re.findall(r"^h[a-zA-Z][ R]? +(\S+)", listed, re.MULTILINE)) if listed else None
+
+
 def _recorded(host: Probes, argv: tuple[str, ...]) -> str:
     return host.run(argv).stdout if argv in host.host.recorded() else ""
 

@@ -115,3 +115,13 @@ def _container(host: Probes) -> str | None:
     mounts = host.read("/proc/self/mounts") or host.read("/proc/mounts") or ""
     root = re.search(r"^\S+ / (\S+) ", mounts, re.MULTILINE)
     return "none" if root is not None and root[1] not in ("overlay", "aufs", "fuse-overlayfs") else None
+
+
+def headers(host: Probes, kernel: str | None) -> bool | None:
+    """Return whether the headers that modules are built with are here; `None` where the kernel's modules could not be seen."""
+    modules = f"/lib/modules/{kernel}"
+    names = host.listdir(modules) if kernel else None
+    if names is None or "build" in names:
+        return host.exists(f"{modules}/build/Makefile") if names else None
+    # A capture may hold a few files of the folder only; a listing that is whole names these.
+    return False if {"kernel", "modules.dep"} <= set(names) else None

@@ -89,3 +89,16 @@ def nccl(host: Probes, packages: Packages) -> tuple[Library, ...]:
         if name and name[1] not in found:
             found[name[1]] = Library(version=name[1], source="files")
     return tuple(found.values())
+
+
+LIBRARY_PATH = ("printenv", "LD_LIBRARY_PATH")
+
+
+def library_path(host: Probes) -> tuple[str, ...] | None:
+    """Return the folders of LD_LIBRARY_PATH, where libraries are looked for first; `None` when nobody could see it."""
+    said = host.run(LIBRARY_PATH)
+    if said.status in (0, 1):
+        return tuple(folder for folder in said.stdout.strip().split(":") if folder)
+    recorded = host.run(("env",)).stdout if ("env",) in host.host.recorded() else ""
+    found = re.search(r"^LD_LIBRARY_PATH=(.*)$", recorded, re.MULTILINE)
+    return tuple(folder for folder in found[1].strip().split(":") if folder) if found else None

@@ -9,11 +9,12 @@ import msgspec
 
 from steps import documents, lines, planning, profiles
 from steps.compat import solve
-from steps.detect.machine import detect as detect_machine
 from steps.errors import InputError, PreflightError
+from steps.headless import knowing, offering
 from steps.headless.console import DONE, FINDINGS, Asked, Console
 from steps.headless.facts import host_of, load
 from steps.host.local import LocalHost
+from steps.knowledge import confirm
 from steps.model.finding import Finding
 from steps.model.machine import Machine
 from steps.model.plan import Plan
@@ -48,11 +49,12 @@ def worst(found: tuple[Finding, ...]) -> int:
     return FINDINGS if any(one.severity == "error" for one in found) else DONE
 
 
-def check(console: Console) -> int:
+def check(console: Console, environ: Mapping[str, str]) -> int:
     """Print every finding; without a profile what is installed is judged."""
-    machine = detect_machine(host_of(console.asked))
+    known = knowing.lay(environ)
+    machine = load(console.asked, environ).machine
     answers = read_profile(console.asked.profile) if console.asked.profile else Profile()
-    found = planning.findings(machine, answers)
+    found = planning.findings(machine, answers) + knowing.notices(known)
     if console.asked.json:
         console.document(documents.findings(found, console.asked.language))
     else:
@@ -60,10 +62,10 @@ def check(console: Console) -> int:
     return worst(found)
 
 
-def recommend(console: Console, wishes: tuple[str, ...]) -> int:
+def recommend(console: Console, environ: Mapping[str, str], wishes: tuple[str, ...]) -> int:
     """Print the recommended choices, or the conflict that forbids the wishes."""
     language = console.asked.language
-    machine = detect_machine(host_of(console.asked))
+    machine = load(console.asked, environ).machine
     advice = solve.recommend(machine, wishes)
     if advice.choices is not None:
         # The same that `check` and `plan` say of these choices, the hardware's shortcomings included.
@@ -76,11 +78,15 @@ def recommend(console: Console, wishes: tuple[str, ...]) -> int:
 
 
 def made_plan(asked: Asked, environ: Mapping[str, str]) -> tuple[Plan, tuple[Finding, ...]]:
-    """Return the plan for the asked profile or the recommendation, and its findings."""
+    """Return the plan for the asked profile or the recommendation, and its findings: also what nobody could confirm."""
+    known = knowing.lay(environ)
     loaded = load(asked, environ)
-    answers = answers_of(asked, loaded.machine)
-    plan = planning.make_plan(loaded.machine, answers, loaded.target, made=time.time())
-    return plan, planning.findings(loaded.machine, answers)
+    host = host_of(asked)
+    machine = offering.asked(loaded.machine, host, loaded.target.installer, environ, network=not asked.offline)
+    answers = answers_of(asked, machine)
+    plan = planning.make_plan(machine, answers, loaded.target, made=time.time())
+    found = planning.findings(machine, answers) + confirm.confirmed(machine, plan, host) + knowing.notices(known)
+    return plan, found
 
 
 def plan(console: Console, environ: Mapping[str, str], shape: str) -> int:

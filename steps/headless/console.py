@@ -22,6 +22,8 @@ class Asked(Record):
     language: Language = "en"
     yes: bool = False
     verbose: bool = False
+    offline: bool = False
+    """Whether no network is asked what is on offer."""
 
 
 class Console:

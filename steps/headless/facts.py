@@ -1,4 +1,4 @@
-"""The verbs that look: `detect`, `capture`, `knowledge`; and the machine that the other verbs work on."""
+"""The verbs that look: `detect`, `capture`; and the machine that the other verbs work on."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from steps import documents, lines, resources
 from steps.detect.machine import detect as detect_machine
 from steps.detect.summary import headline
 from steps.errors import InputError
+from steps.headless import knowing, offering
 from steps.headless.console import DONE, Asked, Console
 from steps.host.base import Host
 from steps.host.local import LocalHost
@@ -33,10 +34,15 @@ def host_of(asked: Asked) -> Host:
 
 
 def load(asked: Asked, environ: Mapping[str, str]) -> Loaded:
-    """Look at the machine and return its facts and the target of actions."""
+    """Look at the machine and return its facts, with what was last seen on offer, and the target of actions.
+
+    From here on the person's own tables lie over the built-in ones.
+    """
+    knowing.lay(environ)
     host = host_of(asked)
     machine = detect_machine(host)
-    return Loaded(machine=machine, target=target_of(asked, host, machine, environ))
+    target = target_of(asked, host, machine, environ)
+    return Loaded(machine=offering.cached(machine, host, target.installer, environ), target=target)
 
 
 def target_of(asked: Asked, host: Host, machine: Machine, environ: Mapping[str, str]) -> Target:
@@ -88,16 +94,4 @@ def capture(console: Console, path: str) -> int:
         console.document(documents.document("captured", {"file": path, "bytes": len(data)}))
         return DONE
     console.err(say(console.asked.language, phrase("cli.captured", file=path, kilobytes=len(data) // 1024)))
-    return DONE
-
-
-def knowledge(console: Console) -> int:
-    """Print what is known, how old, from where."""
-    from steps.catalog import tables
-
-    known = tables.all_tables()
-    if console.asked.json:
-        console.document(documents.document("knowledge", {"tables": [msgspec.to_builtins(one) for one in known]}))
-    else:
-        console.lines(lines.knowledge(known, console.asked.language))
     return DONE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import PurePosixPath
 
@@ -13,6 +14,7 @@ from steps.detect.machine import detect
 from steps.engine import client
 from steps.engine.client import RunHandle
 from steps.errors import BringupError, InputError
+from steps.headless import knowing
 from steps.headless.choices import read_profile
 from steps.headless.console import DONE, Asked, Console
 from steps.headless.facts import host_of
@@ -32,11 +34,11 @@ _OUTPUTS = (("ip", "-j", "addr"), ("ip", "-br", "addr"), ("dmidecode", "-t", "me
 """Programs whose output names serial numbers and addresses; redaction takes the values out wherever they stand."""
 
 
-def report(console: Console, path: str | None) -> int:
+def report(console: Console, environ: Mapping[str, str], path: str | None) -> int:
     """Print the report as Markdown, or write it as HTML to `path` and as Markdown beside it."""
     asked = console.asked
     host = host_of(asked)
-    told = _told(asked, host)
+    told = _told(asked, environ, host)
     outputs = tuple(host.run(argv).stdout for argv in _OUTPUTS)
     clean = Redaction(host, (*outputs, told.run.log if told.run is not None else "")).text
     if asked.json:
@@ -66,11 +68,12 @@ def _write(path: str, text: str) -> None:
         raise InputError("file-not-written", file=path, reason=error.strerror or "") from error
 
 
-def _told(asked: Asked, host: Host) -> Told:
+def _told(asked: Asked, environ: Mapping[str, str], host: Host) -> Told:
     """Return everything that is reported: without a profile what is installed is judged, as `check` does."""
+    known = knowing.lay(environ)
     machine = detect(host)
     answers = read_profile(asked.profile) if asked.profile else Profile()
-    found = planning.findings(machine, answers)
+    found = planning.findings(machine, answers) + knowing.notices(known)
     day = time.strftime("%Y-%m-%d", time.gmtime())
     return Told(machine=machine, findings=found, run=_last_run(asked), version=version("bringup"), made=day)
 

@@ -10,6 +10,7 @@ from steps.detect.machine import detect as detect_machine
 from steps.engine import client
 from steps.engine.client import RunHandle
 from steps.errors import PreflightError, PrivilegeError
+from steps.headless import knowing
 from steps.headless.choices import made_plan, read_profile
 from steps.headless.console import DONE, PROOF_FAILED, Asked, Console
 from steps.headless.facts import host_of, target_of
@@ -79,6 +80,8 @@ def verify(console: Console, environ: Mapping[str, str], *, of_run: bool = False
     As a run's last step (`of_run`) its profile is the run's, and after the readable lines the document follows in one line.
     """
     asked = console.asked
+    # The run may have installed what only the person's own tables know.
+    knowing.lay(environ)
     host = host_of(asked)
     machine = detect_machine(host)
     answers = _verified_profile(asked, environ.get("BRINGUP_RUN") if of_run else None)

@@ -45,6 +45,8 @@ class Option(Record):
     value: str
     label: Words
     """The name in the row, at most 17 cells."""
+    short: Words = ""
+    """The name where there is little room, at most 12 cells; "" where the label will do."""
     mark: Mark = "good"
     tag: Words = ""
     """The word beside the mark, at most 11 cells (5 Han characters)."""

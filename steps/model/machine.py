@@ -10,6 +10,7 @@ from typing import Literal
 
 from steps.model.base import Record
 from steps.model.finding import Finding
+from steps.model.offers import Offers
 
 Vendor = Literal["nvidia", "amd", "intel", "habana", "other"]
 DriverState = Literal["working", "absent", "not-loaded", "mismatch", "blocked", "failing", "unknown"]
@@ -79,7 +80,7 @@ class IdleState(Record):
 
 
 class Cpu(Record):
-    """All processors together; `pcie_lanes` counts the usable lanes of the whole machine."""
+    """All processors together; `pcie_lanes` counts the lanes of the whole machine as makers list them."""
 
     model: str | None = None
     vendor: str | None = None
@@ -313,6 +314,14 @@ class Machine(Record):
     tools: Mapping[str, str | None] = {}
     gaps: tuple[Finding, ...] = ()
     """What could not be known, and why."""
+    library_path: tuple[str, ...] | None = None
+    """The folders in LD_LIBRARY_PATH; no part of the `detect` document."""
+    headers: bool | None = None
+    """Whether the headers of the running kernel are here; no part of the `detect` document."""
+    held: tuple[str, ...] | None = None
+    """The packages that the package manager was told to leave alone; no part of the `detect` document."""
+    offers: Offers | None = None
+    """What can be had from here; asked for after the machine is known, and no part of the `detect` document."""
 
 
 def judged(machine: Machine) -> tuple[Accelerator, ...]:

@@ -55,7 +55,7 @@ class DriverLike:
         branches = (
             _branch("580 open", "good", "recommended", recommended=True),
             _branch("595 open", "good", "works"),
-            _branch("570 open", "catch", "end of life", notes=(Note(label="changes", text="CUDA 13.0 → 12.8"),)),
+            _branch("570 open", "catch", "end of life", notes=(Note(label="leads-to", text="# apt-get install nvidia-570", command=True),)),
             _branch("580 proprietary", "bad", "needs open", findings=(NEEDS_OPEN,)),
         )
         source = (
@@ -144,13 +144,21 @@ class MadeUp:
         self.folder = folder
         self.started: list[Plan] = []
         self.looks = 0
+        self.notices: tuple[Finding, ...] = ()
+        self.unsure: tuple[Finding, ...] = ()
         self._privilege: Privilege = privilege
         self._advised = advised or Profile(driver=DriverAnswers(branch="580", flavor="open", source="distro"))
         self._target = target or Target(name="ws-5090", summary="1× RTX 5090 · Ubuntu 24.04.2")
 
     def look(self) -> Looked:
         self.looks += 1
-        return Looked(MACHINE, self._target, self._advised, found=("EPYC 7543", "512 GB"))
+        return Looked(MACHINE, self._target, self._advised, found=("EPYC 7543", "512 GB"), notices=self.notices)
+
+    def offered(self, machine: Machine, target: Target) -> Machine:
+        return machine
+
+    def confirmed(self, machine: Machine, plan: Plan) -> tuple[Finding, ...]:
+        return self.unsure
 
     def steps(self) -> tuple[Step, ...]:
         return (DriverLike(), MonitoringLike())

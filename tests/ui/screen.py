@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 
 import pyte
+from rich.cells import cell_len
 from typing_extensions import Self
 
 _UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>=?][0-9;]*[a-zA-Z]|\x1b\[\?[0-9;]*\$p|\x1bP[^\x1b]*\x1b\\")
@@ -45,6 +46,11 @@ class Terminal:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+    @property
+    def fd(self) -> int:
+        """The terminal's side of the line, for who counts bytes."""
+        return self._fd
 
     def _answer(self, data: str) -> None:
         os.write(self._fd, data.encode())
@@ -79,7 +85,15 @@ class Terminal:
 
     def text(self) -> str:
         """Return the screen, rows without blanks at their end."""
-        return "\n".join(line.rstrip() for line in self.screen.display)
+        # The second cell of a wide letter is empty; one whose letter is gone stands in a frame of which only a part has come.
+        rows, columns = range(self.screen.lines), range(self.screen.columns)
+        return "\n".join("".join(self.screen.buffer[row][column].data for column in columns).rstrip() for row in rows)
+
+    def orphans(self) -> int:
+        """Return how many cells hold the second half of a wide letter that is not there: none once a frame has come whole."""
+        rows = (self.screen.buffer[row] for row in range(self.screen.lines))
+        pairs = ((row[column - 1].data if column else "", row[column].data) for row in rows for column in range(self.screen.columns))
+        return sum(here == "" and cell_len(before[:1]) != 2 for before, here in pairs)
 
     def until(self, *texts: str, seconds: float = 30.0) -> str:
         """Wait until all texts are on the screen, and return it; an `AssertionError` shows the screen otherwise."""

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 from textual.pilot import Pilot
 
-from steps.model.profile import Profile
+from steps.model.profile import DriverAnswers, Profile, ToolkitAnswers
 from tests.ui.made_up import MadeUp, RunStandIn
 from tui.app import BringupApp
 from tui.cells import plain
@@ -154,9 +154,15 @@ async def test_the_fix_of_the_hint_is_one_key_and_z_takes_it_back(tmp_path: Path
 
 
 async def test_taking_says_what_changed_with_it(tmp_path: Path) -> None:
-    async with wizard(tmp_path) as (app, pilot, _):
-        await press(pilot, "down", "enter", "3", "space")
+    chosen = Profile(driver=DriverAnswers(branch="580", flavor="open"), toolkit=ToolkitAnswers(cuda="13.0"))
+    async with wizard(tmp_path, chosen) as (app, pilot, _):
+        await press(pilot, "down", "enter", "3")
+        assert "Changes  CUDA 13.0 → 12.8" in text(app)
+        await press(pilot, "space")
         assert "Changed with it: CUDA 13.0 → 12.8. z takes it back." in text(app)
+        assert app.wizard.answers.toolkit.cuda == "12.8"
+        await press(pilot, "z")
+        assert app.wizard.answers == chosen
 
 
 async def test_a_tick_is_set_and_taken_away_with_space(tmp_path: Path) -> None:
@@ -314,8 +320,6 @@ async def test_without_root_and_sudo_the_own_part_starts_and_the_rest_becomes_a_
 
 
 async def test_a_plan_with_an_error_is_explained_and_not_started(tmp_path: Path) -> None:
-    from steps.model.profile import DriverAnswers
-
     async with wizard(tmp_path, Profile(driver=DriverAnswers(branch="580", flavor="proprietary"))) as (app, pilot, backend):
         await press(pilot, "enter")
         assert "This cannot be started as it is." in text(app)

@@ -12,7 +12,7 @@ from tui.screens.reading import ReadingPage
 
 if TYPE_CHECKING:
     from steps.model.machine import Machine
-    from tui.screens.step import StepScreen
+    from tui.screens.step_acts import StepActs
 
 _CELL = 7
 
@@ -20,9 +20,9 @@ _CELL = 7
 class MapPage(ReadingPage):
     """A drawn tree, the pairs as a table, and an overview."""
 
-    below: StepScreen
+    below: StepActs
 
-    def __init__(self, below: StepScreen) -> None:
+    def __init__(self, below: StepActs) -> None:
         super().__init__(below)
 
     def title_words(self) -> str:

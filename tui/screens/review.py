@@ -11,6 +11,7 @@ from steps.errors import BringupError
 from steps.model.action import Manual, Packages, Reboot
 from steps.model.base import phrase
 from steps.model.plan import digest
+from steps.text import say_finding
 from tui import summary
 from tui.cells import BLANK, Line, Span, cut, width, wrap
 from tui.screens.base import Key, event_name, ui
@@ -69,7 +70,8 @@ class ReviewScreen(MenuPage):
         if plan is None:
             return say(ui("review.sub-no-plan" if self.trouble is not None else "reading-now"))
         if self._errors():
-            return say(ui("review.sub-errors", count=len(self._errors())))
+            count = len(self._errors())
+            return say(ui("review.sub-errors" if count != 1 else "review.sub-error", count=count))
         if not plan.actions:
             return say(ui("review.sub-nothing"))
         if self._split():
@@ -83,8 +85,13 @@ class ReviewScreen(MenuPage):
         return self.shell.say(ui("review.about"))
 
     def _errors(self) -> tuple[Finding, ...]:
-        """Return what forbids to start."""
-        return self.wizard.errors()
+        """Return what forbids to start: the rules, and the index that does not have what would be installed."""
+        return (*self.wizard.errors(), *(one for one in self._confirmed() if one.severity == "error"))
+
+    def _confirmed(self) -> tuple[Finding, ...]:
+        """Return what of the plan nobody confirmed or an index contradicts; empty while that is being asked."""
+        plan = self.plan()
+        return (self.bringup.confirmed(plan) or ()) if plan is not None and plan.actions else ()
 
     def _split(self) -> bool:
         """Whether the plan wants root and there is no way to it."""
@@ -134,6 +141,8 @@ class ReviewScreen(MenuPage):
             words = self.shell.say(ui("review.replaces"))
         elif isinstance(action, Reboot):
             words = self.shell.say(ui("review.reboots"))
+        if any(one.code == "unverified" and one.params.get("action") == action.id for one in self._confirmed()):
+            words = " · ".join(part for part in (words, self.shell.say(phrase("cli.unverified"))) if part)
         room = columns - 3 - (width(words) + 3 if words else 0)
         title = self.shell.say(action.title)
         parts = wrap(title, room) if rows > 1 else [cut(title, room)]
@@ -148,6 +157,8 @@ class ReviewScreen(MenuPage):
         lines: list[Line] = []
         for key, text in summary.costs(self.shell, plan):
             lines += labelled(say(ui(f"review.{key}")), text, indent, columns)
+        for notice in self.wizard.notices:
+            lines += labelled(say(ui("review.tables")), say_finding(self.shell.language, notice, "sentence"), indent, columns)
         lines += labelled(say(phrase("ui.note.undo")), say(ui("welcome.undo")), indent, columns) if plan.actions else []
         return lines
 
@@ -158,7 +169,10 @@ class ReviewScreen(MenuPage):
             return say(ui("review.next-path"))
         self.cursor()
         if self.at.startswith("step:"):
-            return say(ui("review.next-step"))
+            step = next((one for one in self.wizard.steps if f"step:{one.KEY}" == self.at), None)
+            values = summary.values_of(self.shell, self.wizard, step) if step is not None else ()
+            chosen = summary.joined(self.shell, values)
+            return say(ui("review.next-step-chosen", values=chosen)) if values else say(ui("review.next-step"))
         if self.at in ("save", "request"):
             return say(ui(f"review.next-{self.at}"))
         if self._errors():

@@ -159,7 +159,8 @@ def state_lines(seen: Seen) -> list[Line]:
 def _ending(seen: Seen) -> tuple[str, str]:
     """Return the mark and the sentence of a run that is over."""
     ink = {"done": "good", "undone": "good", "cancelled": "info"}.get(seen.state.status, "bad")
-    return ink, seen.say(f"line.{seen.state.status}")
+    rehearsed = seen.state.status == "done" and seen.plan.target.rehearsal
+    return ink, seen.say("line.rehearsed" if rehearsed else f"line.{seen.state.status}")
 
 
 def _running_line(seen: Seen, count: Span, gone: str) -> Line:
@@ -217,6 +218,8 @@ def next_words(seen: Seen, room: int = _ROW) -> str:
         key = "asks"
     elif seen.state.status == "paused" and any(one.status == "running" for one in seen.state.actions.values()):
         key = "pausing"
+    elif seen.state.status == "done" and seen.plan.target.rehearsal:
+        key = "rehearsed"
     else:
         key = seen.state.status
     words = seen.say(f"next.{key}")

@@ -9,6 +9,7 @@ from tui import summary
 from tui.cells import BLANK, Line, Span, cut, wrap
 from tui.screens.base import Key, ui
 from tui.screens.menu_page import MOVE, MenuPage
+from tui.theme import MARKS
 from tui.widgets.field import Field
 from tui.widgets.hint import LABEL, labelled
 from tui.widgets.menu import Item, heading
@@ -81,15 +82,35 @@ class WelcomeScreen(MenuPage):
         else:
             for step in self.wizard.steps:
                 value = summary.joined(self.shell, summary.values_of(self.shell, self.wizard, step))
-                if value:
+                if step.KEY == "driver":
+                    lines += self._driver_lines(value, indent + 3, columns)
+                elif value:
                     lines += labelled(cut(say(phrase(f"{step.KEY}.name")), indent + 2), value, indent + 3, columns)[:2]
             totals = summary.totals(self.shell, self.wizard)
             if totals:
-                lines += [BLANK, *labelled(say(phrase("ui.note.cost")), ", ".join(totals), indent + 3, columns)]
-            lines += labelled(say(phrase("ui.note.undo")), say(ui("welcome.undo")), indent + 3, columns)
+                lines += [BLANK, *labelled(say(phrase("ui.note.cost")), summary.joined(self.shell, totals), indent + 3, columns)]
+            lines += self._promises(indent + 3, columns)
         lines.append(BLANK)
         lines += [(Span(line, "mute"),) for line in wrap(say(ui("welcome.promise")), columns)]
         return lines[:rows]
+
+    def _driver_lines(self, value: str, indent: int, columns: int) -> list[Line]:
+        """Return the driver, what it replaces, and what is wrong with the installed one."""
+        wizard, say = self.wizard, self.shell.say
+        have = summary.driver_version(wizard)
+        kept = wizard.answers.driver.source == "keep" or not wizard.answers.driver.branch
+        shown = f"{have} → {value}" if have and value and not kept else value
+        lines = labelled(cut(say(phrase("driver.name")), indent - 1), shown, indent, columns)[:2] if shown else []
+        ended = summary.ended_words(self.shell, wizard)
+        return (
+            [*lines, (Span(" " * indent), Span(f"{MARKS['catch']} {cut(ended, columns - indent - 2)}", "catch-strong"))] if ended else lines
+        )
+
+    def _promises(self, indent: int, columns: int) -> list[Line]:
+        """Return the proof, the reboots and the way back."""
+        say = self.shell.say
+        rows = summary.promises(self.shell, self.wizard)
+        return [line for label, text in rows for line in labelled(say(label), text, indent, columns)]
 
     def next_words(self) -> str:
         """Return what Enter does on this row."""

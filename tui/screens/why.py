@@ -1,9 +1,9 @@
-"""The why page: everything that is known about one option, and the nearest ways out of what forbids it."""
+"""The why page: the facts and answers that forbid an option, the numbered ways round, and all that is known about it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from textual import events
 
@@ -11,26 +11,41 @@ from steps.model.base import phrase
 from steps.model.choice import Choice, Option
 from steps.model.finding import Finding, Patch
 from steps.text import say_finding
+from tui import summary, telling
 from tui.cells import BLANK, Line, Span, wrap
 from tui.screens.base import Key, event_name, ui
 from tui.screens.reading import ReadingPage
+from tui.sources import parts
 from tui.summary import MARK_OF
 from tui.theme import MARKS
 from tui.widgets.hint import LABEL, labelled
 
 if TYPE_CHECKING:
-    from tui.screens.step import StepScreen
+    from tui.screens.wizard_page import WizardPage
+
+KIND = 13
+"""The column of "fact" and "your answer"."""
+
+
+class Way(NamedTuple):
+    """A numbered way: what it takes, what it costs, and the change of answers; without one, what is taken stays."""
+
+    words: str
+    cost: str
+    patch: Patch | None
 
 
 class WhyPage(ReadingPage):
     """Facts first, then consequences; a number takes a way out."""
 
-    below: StepScreen
+    below: WizardPage
 
-    def __init__(self, below: StepScreen, choice: Choice, option: Option) -> None:
+    def __init__(self, below: WizardPage, choice: Choice, option: Option) -> None:
         super().__init__(below)
         self._choice = choice
         self._option = option
+        self._number = 0
+        self._ways: tuple[str, list[Way]] | None = None
 
     def title_words(self) -> str:
         """Return "Why not 580 proprietary?"."""
@@ -45,75 +60,123 @@ class WhyPage(ReadingPage):
         """Return what this page is."""
         return self.shell.say(ui("why.about"))
 
-    def ways(self) -> list[tuple[str, Patch]]:
-        """Return (words, patch) of the nearest ways out: the fixes, then the recommended answer of the question."""
+    # --- the ways -------------------------------------------------------------------------------------
+
+    def ways(self) -> list[Way]:
+        """Return the ways in the language of now; asked once for each, since every one of them is planned to say its cost."""
         language = self.shell.language
-        ways: list[tuple[str, Patch]] = []
-        fixable = [(finding, finding.fix) for finding in self._option.findings if finding.fix]
-        ways += [(say_finding(language, finding, "remedy") or self.shell.say(ui("fix")), fix) for finding, fix in fixable]
-        if not self._option.takeable:
-            for option in self._choice.options:
-                if option.recommended and option.takeable and option.patch and all(option.patch != patch for _, patch in ways):
-                    ways.append((self.shell.say(ui("why.take", name=self.shell.say(option.label))), option.patch))
-        return ways[:9]
+        if self._ways is None or self._ways[0] != language:
+            self._ways = (language, self._found())
+        return self._ways[1]
+
+    def _found(self) -> list[Way]:
+        wizard, say = self.below.wizard, self.shell.say
+        found = [
+            Way(telling.way_words(self.shell, way.changes), self._cost(way.patch), way.patch)
+            for way in wizard.ways(self._choice, self._option)
+            if not self._option.takeable or wizard.would_change(way.patch)
+        ]
+        if found or self._option.takeable:
+            return found
+        taken = [say(option.label) for option in self._choice.options if option.value in self._choice.taken and option.takeable]
+        return [Way(say(ui("effects.stay", what=summary.joined(self.shell, tuple(taken)))), say(ui("why.free")), None)] if taken else []
+
+    def _cost(self, patch: Patch) -> str:
+        """Return what the plan would come to with a way taken; "" where no plan can be made."""
+        plan = self.below.wizard.plan_with(patch)
+        return self.shell.say(ui("why.cost", totals=summary.joined(self.shell, summary.totals_of(self.shell, plan)))) if plan else ""
+
+    # --- the lines ------------------------------------------------------------------------------------
 
     def lines(self, columns: int) -> Sequence[Line]:
-        """Return verdict, findings with all their facts, notes, and the ways out."""
-        say = self.shell.say
+        """Return the reasons, the ways, then everything else that is known."""
+        say, findings = self.shell.say, self._option.findings
         lines: list[Line] = [(Span(line),) for sentence in self._option.sentences for line in wrap(say(sentence), columns)]
-        for finding in self._option.findings:
+        forbidden = not self._option.takeable and bool(findings)
+        if forbidden:
+            lines += [*self._sentence(findings[0], columns), BLANK, *self._reasons(columns)]
+        lines += self._way_lines(columns)
+        for finding in findings[1:] if forbidden else findings:
             lines += [*([BLANK] if lines else []), *self._finding(finding, columns)]
-        if self._option.notes:
-            lines.append(BLANK)
+        return [*lines, *self._notes(columns), *self._sources(columns)]
+
+    def _reasons(self, columns: int) -> list[Line]:
+        """Return the smallest set that forbids the option: each line a fact or an answer, the option itself last."""
+        say = self.shell.say
+        lines: list[Line] = [(Span(say(ui("why.because")), "strong"),)]
+        for reason in self.below.wizard.reasons(self._option):
+            label = say(ui(f"why.{reason.kind}"))
+            mark = f"{MARKS['bad']} " if reason.kind == "option" else ""
+            ink = {"fact": "text", "answer": "accent", "option": "bad-strong"}[reason.kind]
+            lines += labelled(label, f"{mark}{say(reason.words)}", KIND, columns, ink)
+        return lines
+
+    def _way_lines(self, columns: int) -> list[Line]:
+        """Return the numbered ways, each with its cost below it."""
+        ways = self.ways()
+        lines: list[Line] = [BLANK, (Span(self.shell.say(ui("why.ways")), "strong"),)] if ways else []
+        for number, way in enumerate(ways, 1):
+            cap = str(number) if way.patch is not None else MARKS["info"]
+            for at, line in enumerate(wrap(way.words, columns - 3)):
+                lines.append((Span(f"{cap}  " if at == 0 else "   ", "accent-strong"), Span(line)))
+            lines += [(Span("   "), Span(line, "mute")) for line in wrap(way.cost, columns - 3)] if way.cost else []
+        return lines
+
+    def _notes(self, columns: int) -> list[Line]:
+        """Return the notes of the option, commands whole."""
+        say, lines = self.shell.say, list[Line]()
         for note in self._option.notes:
+            if note.label == "source":
+                continue
             ink = "primary" if note.command else "text"
             lines += labelled(say(phrase(f"ui.note.{note.label}")), say(note.text), LABEL[self.shell.language] + 1, columns, ink)
-        ways = self.ways()
-        if ways:
-            lines += [BLANK, (Span(say(ui("why.ways")), "strong"),)]
-        for number, (words, _) in enumerate(ways, 1):
-            for at, line in enumerate(wrap(words, columns - 3)):
-                lines.append((Span(f"{number}  " if at == 0 else "   ", "accent-strong"), Span(line)))
-        return [*lines, *self._sources(columns)]
-
-    def _sources(self, columns: int) -> list[Line]:
-        """Return where the rules are written, each once; they come last, for those who check."""
-        sources = dict.fromkeys(finding.source for finding in self._option.findings if finding.source)
-        indent = LABEL[self.shell.language] + 1
-        lines = [line for source in sources for line in labelled(self.shell.say(phrase("ui.note.source")), source, indent, columns, "mute")]
         return [BLANK, *lines] if lines else []
 
-    def _finding(self, finding: Finding, columns: int) -> list[Line]:
-        language = self.shell.language
-        mark = MARK_OF[finding.severity]
-        indent = LABEL[language] + 1
-        text = say_finding(language, finding, "sentence")
+    def _sources(self, columns: int) -> list[Line]:
+        """Return where the rules are written, each place once and whole; they come last, for those who check."""
+        written = [finding.source for finding in self._option.findings if finding.source]
+        written += [self.shell.say(note.text) for note in self._option.notes if note.label == "source"]
+        places = dict.fromkeys(place for source in written for place in parts(source))
+        indent, lines = LABEL[self.shell.language] + 1, list[Line]()
+        for at, place in enumerate(places):
+            lines += labelled(self.shell.say(phrase("ui.note.source")) if at == 0 else "", place, indent, columns, "mute")
+        return [BLANK, *lines] if lines else []
+
+    def _sentence(self, finding: Finding, columns: int) -> list[Line]:
+        """Return a finding's sentence with its mark, and why it is so."""
+        language, mark = self.shell.language, MARK_OF[finding.severity]
         lines: list[Line] = [
             (Span(f"{MARKS[mark]} " if at == 0 else "  ", f"{mark}-strong"), Span(line, "strong"))
-            for at, line in enumerate(wrap(text, columns - 2))
+            for at, line in enumerate(wrap(say_finding(language, finding, "sentence"), columns - 2))
         ]
         why = say_finding(language, finding, "why")
-        lines += [(Span("  "), Span(line)) for line in wrap(why, columns - 2)] if why else []
+        return [*lines, *[(Span("  "), Span(line)) for line in wrap(why, columns - 2)]] if why else lines
+
+    def _finding(self, finding: Finding, columns: int) -> list[Line]:
+        """Return a finding with its facts and, where no way can be numbered, what helps."""
+        say, indent = self.shell.say, LABEL[self.shell.language] + 1
+        lines = self._sentence(finding, columns)
         for at, link in enumerate(finding.because):
-            label = self.shell.say(phrase("ui.note.because")) if at == 0 else ""
-            lines += labelled(label, self.shell.say(link), indent, columns)
-        remedy = "" if finding.fix else say_finding(language, finding, "remedy")
-        lines += labelled(self.shell.say(ui("why.remedy")), remedy, indent, columns) if remedy else []
-        return lines
+            lines += labelled(say(phrase("ui.note.because")) if at == 0 else "", say(link), indent, columns)
+        remedy = "" if finding.fix else say_finding(self.shell.language, finding, "remedy")
+        return [*lines, *(labelled(say(ui("why.remedy")), remedy, indent, columns) if remedy else [])]
+
+    # --- keys -----------------------------------------------------------------------------------------
+
+    def _numbered(self) -> int:
+        return sum(way.patch is not None for way in self.ways())
 
     def next_words(self) -> str:
         """Return what a number does."""
-        if self.ways():
-            return self.shell.say(ui("why.next"))
-        return super().next_words()
+        return self.shell.say(ui("why.next")) if self._numbered() else super().next_words()
 
     def key_table(self) -> Sequence[Key]:
         """Return the numbers of the ways, then the keys of every page."""
-        ways = self.ways()
-        if not ways:
+        count = self._numbered()
+        if not count:
             return super().key_table()
-        cap = "1" if len(ways) == 1 else f"1-{len(ways)}"
-        return (Key(tuple(str(at) for at in range(1, len(ways) + 1)), "way", cap, ui("why.key")), *super().key_table())
+        cap = "1" if count == 1 else f"1-{count}"
+        return (Key(tuple(str(at) for at in range(1, count + 1)), "way", cap, ui("why.key")), *super().key_table())
 
     def on_key(self, event: events.Key) -> None:
         """Remember the digit, then do what the key says."""
@@ -122,10 +185,11 @@ class WhyPage(ReadingPage):
         super().on_key(event)
 
     def do_way(self) -> None:
-        """Take the way of the digit, and close."""
-        ways = self.ways()
-        if 0 < self._number <= len(ways):
-            wizard = self.below.wizard
-            wizard.take(ways[self._number - 1][1])
-            wizard.remark = self.shell.say(ui("step.fixed"))
+        """Take the way of the digit, say what changed, and close."""
+        ways, wizard = self.ways(), self.below.wizard
+        patch = ways[self._number - 1].patch if 0 < self._number <= len(ways) else None
+        if patch is not None:
+            changed = telling.changes_words(self.shell, wizard.differences(patch))
+            wizard.take(patch)
+            wizard.remark = self.shell.say(ui("step.changed-to", what=changed)) if changed else self.shell.say(ui("step.fixed"))
             self.dismiss()

@@ -57,6 +57,41 @@ def first_row(rows: Sequence[Row]) -> int:
     )
 
 
+def followed(rows: Sequence[Row], old: Row) -> int | None:
+    """Return where the row that was under the cursor stands now, wherever it has moved to; `None` when it is gone."""
+    if old.choice is None:
+        return None
+    value = old.option.value if old.option is not None else None
+    return next(
+        (
+            at
+            for at, row in enumerate(rows)
+            if row.choice and row.choice.key == old.choice.key and (row.option and row.option.value) == value
+        ),
+        None,
+    )
+
+
+def taken_row(rows: Sequence[Row], question: str) -> int | None:
+    """Return the row of the answer that is taken in a question of which only one can be; `None` without one."""
+    for at, row in enumerate(rows):
+        if row.choice and row.choice.key == question and row.choice.kind == "one" and row.option and row.option.value in row.choice.taken:
+            return at
+    return None
+
+
+def leads(rows: Sequence[Row], cursor: int) -> bool:
+    """Whether the cursor is in the step's first question, whose row Enter takes; in the others only Space does."""
+    first = next((row.choice for row in rows if row.choice is not None), None)
+    return bool(rows) and rows[cursor].choice is not None and rows[cursor].choice is first
+
+
+def ends(rows: Sequence[Row], last: bool) -> int:
+    """Return the first or the last row that can hold the cursor."""
+    selectable = [at for at, row in enumerate(rows) if row.selectable]
+    return selectable[-1 if last else 0] if selectable else 0
+
+
 def moved(rows: Sequence[Row], cursor: int, by: int) -> int:
     """Return the row the cursor comes to; it stays where it is at both ends."""
     at = cursor + by

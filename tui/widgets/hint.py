@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from steps.model.base import Phrase, Words, phrase
-from steps.model.choice import Choice, Option
+from steps.model.choice import Choice, Note, Option
 from steps.model.finding import Finding
 from steps.text import Language, say, say_finding
 from tui.cells import BLANK, Line, Span, cut, pad, width, wrap
+from tui.sources import short
+from tui.telling import Told
 from tui.theme import MARKS
 
 LABEL: dict[Language, int] = {"en": 9, "zh_CN": 6}
@@ -53,6 +55,9 @@ _LAST_TO_STAY = (
     "leads-to",
 )
 """Notes in the order in which they give way where the pane is short."""
+
+
+NOTHING_TOLD = Told()
 
 
 class Block(NamedTuple):
@@ -104,7 +109,7 @@ def _finding_lines(language: Language, finding: Finding, columns: int) -> tuple[
     return tuple((Span(f"{MARKS[mark]} " if at == 0 else "  ", mark), Span(line)) for at, line in enumerate(lines))
 
 
-def _blocks(language: Language, choice: Choice, option: Option, columns: int) -> list[Block]:
+def _blocks(language: Language, choice: Choice, option: Option, columns: int, told: Told) -> list[Block]:
     """Return the parts of a hint in the order in which they are read."""
     indent = LABEL[language]
     sentences = [say(language, sentence) for sentence in option.sentences]
@@ -126,11 +131,12 @@ def _blocks(language: Language, choice: Choice, option: Option, columns: int) ->
         # What is only looked at says in its notes what was measured and what to do; where the pane is short, those go before the chain.
         stays = 29 if choice.kind == "facts" else 90
         blocks.append(Block(tuple(chain(say(language, phrase("ui.note.because")), because, end, indent, columns)), stays, gap=True))
-    blocks += _notes(language, option, main.source if main is not None else None, columns)
-    fixable = fix_of(option)
-    if fixable is not None:
-        words = say_finding(language, fixable, "remedy") or say(language, phrase("ui.fix"))
-        fix_lines = wrap(words, columns - 3)[:2]
+    deciding = main.source if main is not None and main.severity in ("error", "warning") else None
+    # Where a finding decides, the rule's own source goes before that of the row.
+    notes = tuple(note for note in (*option.notes, *told.notes) if deciding is None or note.label != "source")
+    blocks += _notes(language, notes, deciding or (main.source if main is not None else None), columns)
+    if told.fix:
+        fix_lines = wrap(told.fix, columns - 3)[:2]
         blocks.append(
             Block(
                 tuple((Span("f  " if at == 0 else "   ", "accent-strong"), Span(line)) for at, line in enumerate(fix_lines)), 95, gap=True
@@ -159,22 +165,24 @@ def _prose(language: Language, sentences: Sequence[Words], columns: int) -> list
     return [*lines, *_wrapped(language, running, columns)]
 
 
-def _notes(language: Language, option: Option, source: str | None, columns: int) -> list[Block]:
+def _notes(language: Language, notes: Sequence[Note], source: str | None, columns: int) -> list[Block]:
     """Return the labelled lines in their fixed order; a finding's source stands where the option names none."""
     indent = LABEL[language]
     blocks: list[Block] = []
-    for label, note in ((label, note) for label in _ORDER for note in option.notes if note.label == label):
+    for label, note in ((label, note) for label in _ORDER for note in notes if note.label == label):
         word, text = say(language, phrase(f"ui.note.{label}")), say(language, note.text)
         lines: tuple[Line, ...]
         if label == "source":
-            lines = tuple(labelled(word, text.removeprefix("https://"), indent, columns, "mute")[:1])
+            lines = tuple(labelled(word, cut(short(text), columns - indent), indent, columns, "mute"))
         elif note.command:
             lines = ((Span(word, "mute"),), (Span(cut(text, columns), "primary"),))
+        elif label == "keeps":
+            lines = tuple(labelled(word, cut(text, columns - indent), indent, columns))
         else:
-            lines = tuple(labelled(word, text, indent, columns, "mute" if label in ("source", "from") else "text"))
+            lines = tuple(labelled(word, text, indent, columns, "mute" if label == "from" else "text"))
         blocks.append(Block(lines, 10 + 2 * _LAST_TO_STAY.index(label), gap=not blocks))
-    if source and not any(note.label == "source" for note in option.notes):
-        shown = cut(source.removeprefix("https://"), columns - indent)
+    if source and not any(note.label == "source" for note in notes):
+        shown = cut(short(source), columns - indent)
         blocks.append(Block(tuple(labelled(say(language, phrase("ui.note.source")), shown, indent, columns, "mute")), 20, gap=not blocks))
     return blocks
 
@@ -187,14 +195,9 @@ def labelled_first(language: Language, choice: Choice, option: Option, columns: 
     return [(mark,), (Span(cut(subject.text.strip(), columns), "strong"),)]
 
 
-def fix_of(option: Option) -> Finding | None:
-    """Return the first finding that a change of answers removes, or `None`."""
-    return next((found for found in option.findings if found.fix), None)
-
-
-def hint(language: Language, choice: Choice, option: Option, columns: int, rows: int) -> list[Line]:
+def hint(language: Language, choice: Choice, option: Option, columns: int, rows: int, told: Told = NOTHING_TOLD) -> list[Line]:
     """Return the hint in at most `rows` rows; what does not fit gives way from the least needed and stays behind `w`."""
-    return fitted(_blocks(language, choice, option, columns), rows)
+    return fitted(_blocks(language, choice, option, columns, told), rows)
 
 
 def fitted(blocks: Sequence[Block], rows: int) -> list[Line]:

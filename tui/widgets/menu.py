@@ -10,6 +10,8 @@ from tui.theme import MARKS
 
 WORD_AT = 23
 """The column of mark and word, the same as on a step."""
+NAME, SHORT_WORD = 13, 9
+"""Where there is a second column: cells of the first, and of mark and a short word at the end."""
 
 
 class Item(NamedTuple):
@@ -18,7 +20,7 @@ class Item(NamedTuple):
     key: str
     name: str
     middle: str = ""
-    """A second column, at column 16 (`580 open`)."""
+    """A second column, at column 16 (`580 open`); mark and word then stand at the end of the row, and the word is short."""
     mark: str = ""
     word: str = ""
 
@@ -59,7 +61,7 @@ def _row(item: Item, here: bool, columns: int, typed: str | None) -> Line:
         shown = f"{typed}_"
         spans += [Span(f"{item.name}  "), Span(shown if width(shown) <= room else "…" + shown[-(room - 1) :], "accent")]
     elif item.middle:
-        spans += [Span(pad(item.name, 13)), Span(pad(item.middle, word_at - 14)), Span(" ")]
+        spans += [Span(pad(item.name, NAME)), Span(pad(item.middle, columns - NAME - 2 - SHORT_WORD - 1)), Span(" ")]
     elif item.mark:
         spans.append(Span(pad(item.name, word_at - 3) + " "))
     else:

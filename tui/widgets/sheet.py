@@ -10,12 +10,13 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.cells import Line, clean, fit
+from tui.cells import Line, Span, clean, fit
 from tui.theme import Marks, PaletteName, spelled, style
 
 
 def _cells(line: Line) -> list[tuple[str, str, str]]:
-    return [(ch, span.ink, span.ground) for span in line for ch in span.text]
+    # The ink of a blank is not seen.
+    return [(ch, span.ink if ch != " " else "", span.ground) for span in line for ch in span.text]
 
 
 def _width(cells: Sequence[tuple[str, str, str]]) -> int:
@@ -34,6 +35,22 @@ def changed(old: Line, new: Line) -> tuple[int, int] | None:
     first = _width(after[:head])
     last = _width(after[: len(after) - tail])
     return (first, last) if last > first else None
+
+
+def joined(line: Line) -> Line:
+    """Return the same picture in as few spans as possible: blanks take the ink beside them, since every change of style is sent."""
+    out: list[Span] = []
+    for span in line:
+        last = out[-1] if out else None
+        if last is None or last.ground != span.ground:
+            out.append(span)
+        elif last.ink == span.ink or span.text.isspace():
+            out[-1] = last._replace(text=last.text + span.text)
+        elif last.text.isspace():
+            out[-1] = span._replace(text=last.text + span.text)
+        else:
+            out.append(span)
+    return tuple(out)
 
 
 class Sheet(Widget, can_focus=False):
@@ -78,7 +95,7 @@ class Sheet(Widget, can_focus=False):
         palette = self._look[0]
         if y >= len(self._lines):
             return Strip.blank(self.size.width, style(palette, "text"))
-        return Strip([Segment(span.text, style(palette, span.ink, span.ground)) for span in self._lines[y]], self.size.width)
+        return Strip([Segment(span.text, style(palette, span.ink, span.ground)) for span in joined(self._lines[y])], self.size.width)
 
 
 def _row_width(line: Line) -> int:

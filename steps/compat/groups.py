@@ -1,0 +1,47 @@
+"""What the rules find, group by group, worked out once for the answers that a group looks at."""
+
+from __future__ import annotations
+
+from steps.compat.case import Case
+from steps.compat.driver_rules import driver_findings
+from steps.compat.framework_rules import wheel_findings
+from steps.compat.memory import once
+from steps.compat.together_rules import frameworks_conflict
+from steps.compat.toolkit_rules import toolkit_findings
+from steps.model.finding import Finding
+
+Found = tuple[Finding, ...]
+
+
+def about_driver(case: Case) -> Found:
+    """Return what the rules find about the driver: only its own answers count."""
+    return once(case.machine, ("driver", case.answers.driver), lambda: driver_findings(case))
+
+
+def about_toolkit(case: Case) -> Found:
+    """Return what the rules find about CUDA, cuDNN and NCCL: the driver counts, and whether PyTorch is wanted."""
+    answers = case.answers
+    key = ("toolkit", answers.driver, answers.toolkit, "torch" in answers.frameworks)
+    return once(case.machine, key, lambda: toolkit_findings(case))
+
+
+def about_frameworks(case: Case) -> Found:
+    """Return what the rules find about single wheels and about them together: driver and environment count."""
+    answers = case.answers
+    key = ("frameworks", answers.driver, answers.environment.manager, answers.environment.python, tuple(answers.frameworks.items()))
+    return once(case.machine, key, lambda: wheel_findings(case) + frameworks_conflict(case))
+
+
+def everything(case: Case) -> Found:
+    """Return what all rules find, without repairs."""
+    return about_driver(case) + about_toolkit(case) + about_frameworks(case)
+
+
+def errors(found: Found) -> set[str]:
+    """Return the codes of what forbids something."""
+    return {finding.code for finding in found if finding.severity == "error"}
+
+
+def forbidden(found: Found) -> bool:
+    """Return whether something forbids it."""
+    return any(finding.severity == "error" for finding in found)
