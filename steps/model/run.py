@@ -87,3 +87,7 @@ class RunSummary(Record):
     status: RunStatus = "starting"
     exit: int | None = None
     alive: bool = False
+    rehearsal: bool = False
+    """Whether it touched nothing."""
+    title: str = ""
+    """What it installs, by name: `NVIDIA 580 open · CUDA 12.8 · torch 2.7.1`."""
