@@ -115,5 +115,7 @@ def _on_terminal() -> bool:
 
 def _confirmed_undo(handle: RunHandle, console: Console) -> bool:
     """Ask for the typed word; nothing that cannot be taken back starts on Enter."""
+    for path in handle.goes_with_undo():
+        console.out(say(console.asked.language, phrase("run.ask.undo.gone", path=path)))
     prompt = say(console.asked.language, phrase("cli.plain.undo", count=len(handle.plan.actions), run=handle.id))
     return dialogue.agreed(prompt, "undo")
