@@ -145,7 +145,7 @@ def test_a_damaged_run_is_listed_and_stands_in_nobodys_way(damage: str) -> None:
     else:
         with path.open("a") as file:
             file.write('{"seq":99,"at":1.0,"kind":"prompt","action":"a.one","data":{"id":"x","kind":"telepathy"}}\n')
-    assert {summary.id for summary in client.runs()} == {good.id, bad.id}
+    assert {summary.id: summary.readable for summary in client.runs()} == {good.id: True, bad.id: False}
     assert {client.find(None).id, client.find_at_work().id, client.find_undoable().id} == {good.id}
     with pytest.raises(InputError) as caught:
         client.find(bad.id).state()

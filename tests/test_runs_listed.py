@@ -30,6 +30,12 @@ def test_the_list_says_what_a_run_installs_and_marks_rehearsals() -> None:
     ]
 
 
+def test_a_run_that_cannot_be_read_is_not_said_to_be_starting() -> None:
+    damaged = RunSummary(id="1130-c", folder="/x", readable=False)
+    assert next(iter(lines.runs((damaged,), "en"))).split(maxsplit=1) == ["1130-c", "cannot be read"]
+    assert documents.summary(damaged)["state"] is None
+
+
 def test_the_document_of_a_run_says_whether_it_was_a_rehearsal() -> None:
     assert documents.summary(REHEARSED) == {
         "id": "1130-b",

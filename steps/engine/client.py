@@ -101,7 +101,7 @@ def runs() -> tuple[RunSummary, ...]:
             found.append(RunHandle(folder).summary())
         except BringupError:
             # Of another person, or damaged: it is there, and that is all that can be said.
-            found.append(RunSummary(id=folder.id, folder=str(folder.path), alive=is_held(folder.lock)))
+            found.append(RunSummary(id=folder.id, folder=str(folder.path), alive=is_held(folder.lock), readable=False))
     return tuple(found)
 
 

@@ -104,8 +104,10 @@ def _has_room(folder: RunFolder) -> None:
     room = folder.path / f".room-{os.getpid()}"
     try:
         write_whole(room, bytes(_ROOM))
-    finally:
-        room.unlink(missing_ok=True)
+        room.unlink()
+    except OSError as error:
+        error.filename = str(folder.path)
+        raise
 
 
 def _forget(folder: RunFolder) -> None:

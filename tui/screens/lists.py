@@ -59,6 +59,13 @@ class OptionsPage(ListPage):
                 self.do_language()
 
 
+def _mark(run: RunSummary) -> str:
+    """Return the mark of a run's row."""
+    if not run.readable:
+        return "unknown"
+    return "info" if run.rehearsal else _RUN_MARKS.get(run.status, "running")
+
+
 class RunsPage(ListPage):
     """The runs of this machine, newest first."""
 
@@ -66,14 +73,11 @@ class RunsPage(ListPage):
 
     def items(self) -> Sequence[Item]:
         """Return one row a run with how it ended."""
-        return [
-            Item(run.id, run.id, mark="info" if run.rehearsal else _RUN_MARKS.get(run.status, "running"), word=self._ended(run))
-            for run in self.bringup.earlier or ()
-        ]
+        return [Item(run.id, run.id, mark=_mark(run), word=self._ended(run)) for run in self.bringup.earlier or ()]
 
     def _ended(self, run: RunSummary) -> str:
-        """Return how the run ended, or that it was a rehearsal."""
-        return self.shell.say(phrase("cli.run.rehearsal" if run.rehearsal else f"cli.run.{run.status}"))
+        """Return how the run ended, that it was a rehearsal, or that it cannot be read."""
+        return self.shell.say(phrase(f"cli.run.{'unreadable' if not run.readable else 'rehearsal' if run.rehearsal else run.status}"))
 
     def explained(self, key: str) -> str:
         """Return what it installs, when and by whom it was started, and that it was a rehearsal."""
