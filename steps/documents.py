@@ -146,8 +146,17 @@ def plan(planned: Plan, found: Iterable[Finding], language: Language) -> Documen
 
 
 def summary(run: RunSummary) -> Document:
-    """Return one line of the `runs` document."""
-    return {"id": run.id, "owner": run.owner, "started": iso(run.started), "ended": iso(run.ended), "state": run.status, "exit": run.exit}
+    """Return one line of the `runs` document; `state` is null where it cannot be read, `rehearsal` and `title` are beyond the contract."""
+    return {
+        "id": run.id,
+        "owner": run.owner,
+        "started": iso(run.started),
+        "ended": iso(run.ended),
+        "state": run.status if run.readable else None,
+        "exit": run.exit,
+        "rehearsal": run.rehearsal,
+        "title": run.title,
+    }
 
 
 def run(run_id: str, state: RunState, found: Iterable[Finding], language: Language, verb: str) -> Document:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from steps.engine.folder import Owner, invoking_owner, open_new, person, state_folder, write_whole
+from steps.engine.durable import open_new, write_whole
+from steps.engine.folder import Owner, invoking_owner, person, state_folder
 from steps.engine.journal import Journal, fold, read
 from steps.engine.lanes import needs_of
 from steps.engine.lock import Holder, holder, is_held, take_target, target_lock, try_take
@@ -126,6 +127,8 @@ def test_runs_lie_where_the_contract_says(monkeypatch: pytest.MonkeyPatch) -> No
     assert str(state_folder(root=False, owner=OWNER)) == "/home/ana/.local/state/bringup"
     monkeypatch.setenv("XDG_STATE_HOME", "/home/ana/state")
     assert str(state_folder(root=False, owner=OWNER)) == "/home/ana/state/bringup"
+    monkeypatch.setenv("XDG_STATE_HOME", "state")
+    assert str(state_folder(root=False, owner=OWNER)) == "/home/ana/.local/state/bringup"
 
 
 def test_behind_sudo_the_owner_is_who_typed_it(monkeypatch: pytest.MonkeyPatch) -> None:

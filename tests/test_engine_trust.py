@@ -75,14 +75,17 @@ def test_root_looks_for_runs_in_the_machines_place_only(
 ) -> None:
     handle = client.start(plan_of(works("a.one")), sudo=None)
     ended(handle)
-    (tmp_path / "bringup").mkdir()
-    Path(handle.folder).parent.rename(tmp_path / "bringup" / "runs")
+    # The machine's own place is looked into: a name that no run there can have.
+    id = f"test-{tmp_path.name}-{os.getpid()}"
+    there = tmp_path / "bringup" / "runs" / id
+    there.parent.mkdir(parents=True)
+    Path(handle.folder).rename(there)
     monkeypatch.delenv("BRINGUP_STATE")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert client.find(handle.id).folder == str(tmp_path / "bringup" / "runs" / handle.id), "it can be looked at"
-    assert refusal(capsys, "--run", handle.id).code == "run-unknown"
+    assert client.find(id).folder == str(there), "it can be looked at"
+    assert refusal(capsys, "--run", id).code == "run-unknown"
     with pytest.raises(PrivilegeError) as caught:
-        client.find(handle.id).resume()
+        client.find(id).resume()
     assert caught.value.code == "run-of-another"
 
 

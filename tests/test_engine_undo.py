@@ -15,7 +15,7 @@ import pytest
 
 from steps.engine import client, journal
 from steps.engine.folder import Refusal
-from steps.errors import InputError
+from steps.errors import InputError, PreflightError
 from steps.model.action import AnyAction, Command, RemovePath, Run, Write
 from steps.model.base import Phrase
 from steps.model.run import Entry, RunState
@@ -54,8 +54,7 @@ def test_the_run_to_undo_is_the_newest_that_changed_something_and_was_not_taken_
         client.find_undoable()
     assert (caught.value.code, caught.value.exit_code) == ("nothing-to-undo", 2)
     first, second = ran(works("a.one")), ran(works("a.one"))
-    rehearsed = ran(works("a.one"), rehearsal=True)
-    assert client.find(None).id == rehearsed.id
+    ran(works("a.one"), rehearsal=True)
     assert client.find_undoable().id == second.id
     undone(second)
     assert client.find_undoable().id == first.id
@@ -97,6 +96,89 @@ def test_what_has_no_way_back_is_said_to_be_kept(tmp_path: Path) -> None:
     assert statuses(undone(handle)) == {"a.one": "kept", "a.two": "undone", "a.there": "failed"}
     again = undone(handle)
     assert (again.status, len([entry for entry in entries(handle) if entry.kind == "action-undone"])) == ("undone", 2)
+
+
+def test_a_link_into_nothing_stays_and_what_was_made_behind_it_goes(tmp_path: Path) -> None:
+    link, real = tmp_path / "env", tmp_path / "disk" / "env"
+    link.symlink_to("disk/env")
+    handle = ran(Run(id="a.one", title="t", argv=("mkdir", "-p", str(real)), undo=(RemovePath(path=str(link)),)))
+    assert handle.goes_with_undo() == (str(real),)
+    assert statuses(undone(handle)) == {"a.one": "undone"}
+    assert (link.is_symlink(), real.exists(), real.parent.exists()) == (True, False, True)
+
+
+def test_a_link_to_what_was_there_stays_with_all_behind_it(tmp_path: Path) -> None:
+    link, real = tmp_path / "env", tmp_path / "real"
+    real.mkdir()
+    link.symlink_to(real)
+    handle = ran(Run(id="a.one", title="t", argv=("touch", str(real / "x")), undo=(RemovePath(path=str(link)),)))
+    assert handle.goes_with_undo() == ()
+    undone(handle)
+    assert (link.is_symlink(), (real / "x").exists()) == (True, True)
+
+
+def test_a_link_to_itself_is_not_written_and_does_not_block_the_undo(tmp_path: Path) -> None:
+    loop, file = tmp_path / "loop", tmp_path / "file"
+    loop.symlink_to("loop")
+    handle = ran(Write(id="a.one", title="t", path=str(file), text="x"), Write(id="a.two", title="t", path=str(loop), text="x"))
+    assert statuses(handle.state()) == {"a.one": "done", "a.two": "failed"}
+    state = undone(handle)
+    assert (state.status, file.exists(), loop.is_symlink()) == ("undone", False, True)
+
+
+def test_the_folders_that_an_undo_removes_whole_are_known_before(tmp_path: Path) -> None:
+    made, there, gone = (tmp_path / name for name in ("made", "there", "gone"))
+    there.mkdir()
+    steps = tuple(RemovePath(path=str(path)) for path in (made, there, gone))
+    handle = ran(Run(id="a.one", title="t", argv=("mkdir", "-p", str(made), str(there), str(gone)), undo=steps))
+    (made / "notebook").write_text("mine")
+    gone.rmdir()
+    assert handle.goes_with_undo() == (str(made),)
+    undone(handle)
+    assert (made.exists(), there.exists(), handle.goes_with_undo()) == (False, True, ())
+
+
+def test_what_a_later_run_changed_too_is_taken_back_there_first(tmp_path: Path) -> None:
+    file = tmp_path / "conf"
+    first = ran(Write(id="a.one", title="t", path=str(file), text="one"))
+    second = ran(Write(id="a.one", title="t", path=str(file), text="two"))
+    with pytest.raises(PreflightError) as caught:
+        first.undo()
+    assert (caught.value.code, caught.value.exit_code) == ("undo-later-first", 3)
+    assert (caught.value.params["later"], caught.value.params["path"]) == (second.id, str(file))
+    assert (file.read_text(), first.state().status) == ("two", "done")
+    assert undone(second).status == "undone"
+    assert file.read_text() == "one"
+    assert undone(first).status == "undone"
+    assert not file.exists()
+
+
+def test_a_later_run_inside_a_folder_that_goes_is_taken_back_first(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    first = ran(Run(id="a.one", title="t", argv=("mkdir", str(made)), undo=(RemovePath(path=str(made)),)))
+    beside = ran(Write(id="a.one", title="t", path=f"{made}-too", text="x"))
+    second = ran(Write(id="a.one", title="t", path=str(made / "conf"), text="x"))
+    with pytest.raises(PreflightError) as caught:
+        first.undo()
+    assert caught.value.params["later"] == second.id
+    undone(second)
+    assert undone(first).status == "undone"
+    assert beside.state().status == "done"
+
+
+def test_what_was_written_down_but_not_journaled_before_a_crash_is_taken_back(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    argv = ("sh", "-c", f"mkdir -p {made} && echo made && sleep 2")
+    handle = client.start(plan_of(Run(id="a.one", title="t", argv=argv, undo=(RemovePath(path=str(made)),))), sudo=None)
+    wait_until(handle, lambda _: "made" in output(handle, "a.one").splitlines())
+    kill_runner(handle)
+    path = Path(handle.folder, "journal.jsonl")
+    path.write_text("".join(line for line in path.read_text().splitlines(keepends=True) if '"registered"' not in line))
+    handle = client.find(handle.id)
+    handle.resume()
+    ended(handle)
+    assert undone(handle).status == "undone"
+    assert not made.exists()
 
 
 # --- what cannot stop it ----------------------------------------------------------------------------

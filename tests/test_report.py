@@ -91,7 +91,7 @@ def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def printed(machine: Path, *, json_wanted: bool = False, language: Language = "en") -> str:
     lines: list[str] = []
     console = Console(Asked(machine=str(machine), json=json_wanted, language=language), lines.append, lines.append)
-    assert verb(console, None) == 0
+    assert verb(console, {}, None) == 0
     return "\n".join(lines)
 
 
@@ -207,7 +207,7 @@ def test_the_words_of_the_run_are_in_the_report() -> None:
 def test_html_and_markdown_are_written_side_by_side(at_home: Path) -> None:
     lines: list[str] = []
     console = Console(Asked(machine=str(MACHINES[0])), lines.append, lines.append)
-    assert verb(console, str(at_home / "for-you.html")) == 0
+    assert verb(console, {}, str(at_home / "for-you.html")) == 0
     assert sorted(path.name for path in at_home.iterdir()) == ["for-you.html", "for-you.md"]
     ET.parse(at_home / "for-you.html")  # noqa: S314 - our own file
     assert "for-you.md" in lines[-1]

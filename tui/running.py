@@ -51,7 +51,7 @@ def apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console
 
 def again(verb: str, asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:
     """Attach to, resume or undo a run; return its exit code."""
-    handle = client.find_undoable() if verb == "undo" and not asked.get("run") else client.find(asked.get("run"))
+    handle = _meant(verb, asked.get("run"))
     if verb == "undo" and not console.asked.yes and (console.asked.json or not _on_terminal()):
         raise InputError("needs-yes")
     if verb == "resume":
@@ -65,6 +65,13 @@ def again(verb: str, asked: Mapping[str, Any], environ: Mapping[str, str], conso
 
         return watch(handle, console.asked.language, no_color=bool(asked.get("no_color")))
     return follow_to_end(handle, console, verb)
+
+
+def _meant(verb: str, run_id: str | None) -> RunHandle:
+    """Return the run of that name, or the one that the verb means when none was named."""
+    if run_id:
+        return client.find(run_id)
+    return {"undo": client.find_undoable, "attach": client.find_at_work}.get(verb, lambda: client.find(None))()
 
 
 def plain_wizard(console: Console, environ: Mapping[str, str]) -> int:
@@ -110,5 +117,7 @@ def _on_terminal() -> bool:
 
 def _confirmed_undo(handle: RunHandle, console: Console) -> bool:
     """Ask for the typed word; nothing that cannot be taken back starts on Enter."""
+    for path in handle.goes_with_undo():
+        console.out(say(console.asked.language, phrase("run.ask.undo.gone", path=path)))
     prompt = say(console.asked.language, phrase("cli.plain.undo", count=len(handle.plan.actions), run=handle.id))
     return dialogue.agreed(prompt, "undo")

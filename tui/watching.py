@@ -103,6 +103,10 @@ class Watched(Protocol):
         """Start a runner that takes everything back."""
         ...
 
+    def goes_with_undo(self) -> tuple[str, ...]:
+        """Return the folders that an undo removes with everything in them."""
+        ...
+
     def verdict(self) -> tuple[Rung, ...] | None:
         """Return what the proof found, or `None` when there was none."""
         ...

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from steps.engine.folder import STATE_VARIABLE, Origin, Owner, RunFolder, open_new, write_at_once
+from steps.engine.durable import open_new, write_at_once
+from steps.engine.folder import STATE_VARIABLE, Origin, Owner, RunFolder
 from steps.engine.journal import Journal
 from steps.engine.prompts import Desk
 from steps.host.base import WritableHost

@@ -13,7 +13,7 @@ import msgspec
 
 from steps.engine.command import judge, run_command
 from steps.engine.context import Context, Outcome
-from steps.engine.folder import make_folder, open_new, write_at_once, write_whole
+from steps.engine.durable import make_folder, open_new, write_at_once, write_whole
 from steps.errors import PreflightError
 from steps.host.base import Host
 from steps.host.files import MOST_BYTES
@@ -86,7 +86,7 @@ def _register(action: Write, data: bytes, context: Context) -> FileBefore:
     """Write down what undo will need; a second try keeps what the first one found."""
     folder = context.folder.kept(action.id)
     known = folder / "undo.json"
-    path = _real(action.path, context.host)
+    path = real_path(action.path, context.host)
     now = _content(action, path, context)
     if known.exists():
         first = msgspec.json.decode(known.read_bytes(), type=FileBefore)
@@ -106,7 +106,7 @@ def _register(action: Write, data: bytes, context: Context) -> FileBefore:
     return state
 
 
-def _real(path: str, host: Host) -> str:
+def real_path(path: str, host: Host) -> str:
     """Return where a file called `path` lies: a link is written through, and taken back behind it, not replaced."""
     for _ in range(_MOST_LINKS):
         link = host.readlink(path)

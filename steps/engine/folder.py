@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
+import shutil
 import string
 import time
 from collections.abc import Iterator, Mapping
@@ -13,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from steps.errors import BringupError, InputError
+from steps.engine.durable import FILE_MODE, make_folder, open_new, write_whole
+from steps.errors import BringupError, InputError, PreflightError
 from steps.model.base import Param, Record
 from steps.model.plan import Plan, decode, encode
 
@@ -21,8 +23,6 @@ ROOT_STATE = "/var/lib/bringup"
 ROOT_SOCKETS = "/run/bringup"
 STATE_VARIABLE = "BRINGUP_STATE"
 """Names a folder that holds all runs, locks and sockets instead of the usual places; for tests and labs."""
-FOLDER_MODE = 0o750
-FILE_MODE = 0o640
 
 
 class Owner(Record):
@@ -84,20 +84,36 @@ def invoking_owner() -> Owner:
 
 def state_folder(*, root: bool, owner: Owner) -> Path:
     """Return the folder that holds `runs/` and `locks/`: the machine's for root's runs, the person's otherwise."""
-    override = os.environ.get(STATE_VARIABLE)
-    if override:
-        return Path(override)
+    override = _override()
+    if override is not None:
+        return override
     if root:
         return Path(ROOT_STATE)
-    own = os.environ.get("XDG_STATE_HOME") if owner.uid == os.geteuid() else None
-    return Path(own or f"{owner.home}/.local/state") / "bringup"
+    own = os.environ.get("XDG_STATE_HOME", "") if owner.uid == os.geteuid() else ""
+    # The rule of the variable: what is not absolute does not count.
+    return Path(own if own.startswith("/") else f"{owner.home}/.local/state") / "bringup"
+
+
+def _override() -> Path | None:
+    """Return the folder that the environment names; raises `InputError` for a relative one, which a runner reads otherwise than we."""
+    named = os.environ.get(STATE_VARIABLE)
+    if not named:
+        return None
+    if not named.startswith("/"):
+        raise InputError("state-relative", name=STATE_VARIABLE, folder=named)
+    return Path(named)
+
+
+def state_unusable(error: OSError) -> PreflightError:
+    """Return the error for a place where no run can be kept: full, read-only, or no folder."""
+    return PreflightError("state-unusable", folder=str(error.filename or ROOT_STATE), reason=error.strerror or str(error))
 
 
 def socket_folder(*, root: bool, owner: Owner) -> Path:
     """Return the folder of the control sockets."""
-    override = os.environ.get(STATE_VARIABLE)
-    if override:
-        return Path(override) / "sockets"
+    override = _override()
+    if override is not None:
+        return override / "sockets"
     if root:
         return Path(ROOT_SOCKETS)
     runtime = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{owner.uid}"
@@ -116,7 +132,6 @@ class RunFolder:
         self.origin = path / "origin.json"
         self.journal = path / "journal.jsonl"
         self.lock = path / "lock"
-        self.refusal = path / "refusal.json"
         self.errors = path / "runner.err"
         self.backup = path / "backup"
 
@@ -140,7 +155,7 @@ class RunFolder:
             raise InputError("run-vanished", run=self.id, folder=str(self.path)) from None
         except PermissionError:
             raise InputError("run-not-yours", run=self.id, folder=str(self.path)) from None
-        except msgspec.MsgspecError:
+        except (OSError, msgspec.MsgspecError):
             raise InputError("plan-damaged", run=self.id, file=str(self.plan)) from None
 
     def read_origin(self) -> Origin:
@@ -149,69 +164,32 @@ class RunFolder:
             return msgspec.json.decode(self.origin.read_bytes(), type=Origin)
         except FileNotFoundError:
             raise InputError("run-vanished", run=self.id, folder=str(self.path)) from None
-        except msgspec.MsgspecError:
+        except (OSError, msgspec.MsgspecError):
             raise InputError("plan-damaged", run=self.id, file=str(self.origin)) from None
 
-    def refuse(self, error: BringupError) -> None:
-        """Leave word for the launcher."""
+    def began(self) -> bool:
+        """Return whether a runner was ever at work on it: a start that was refused, or killed half-way, is no run."""
+        try:
+            return self.journal.stat().st_size > 0
+        except OSError:
+            # Damaged, and so it once was a run.
+            return True
+
+    def began_after(self, other: RunFolder) -> bool:
+        """Return whether this run is later than `other`."""
+        try:
+            return (self.plan.stat().st_mtime, self.id) > (other.plan.stat().st_mtime, other.id)
+        except OSError:
+            return False
+
+    def refusal(self, token: str | None) -> Path:
+        """Return the file in which the runner that was given `token` says why it did not begin."""
+        return self.path / f"refusal-{token}.json"
+
+    def refuse(self, token: str | None, error: BringupError) -> None:
+        """Leave word for the launcher that gave us `token`."""
         refusal = Refusal(code=error.code, params=error.params, exit=error.exit_code)
-        write_whole(self.refusal, msgspec.json.encode(refusal), FILE_MODE)
-
-
-def open_new(path: Path, mode: int = FILE_MODE, gid: int | None = None) -> int:
-    """Return a descriptor that appends to `path`; a new file gets exactly `mode`, and `gid` as its group."""
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
-    with contextlib.suppress(PermissionError):
-        os.fchmod(descriptor, mode)
-        if gid is not None:
-            os.fchown(descriptor, -1, gid)
-    return descriptor
-
-
-def write_at_once(descriptor: int, data: bytes) -> None:
-    """Write all of `data` and close."""
-    try:
-        _write_all(descriptor, data)
-    finally:
-        os.close(descriptor)
-
-
-def write_whole(path: Path, data: bytes, mode: int = FILE_MODE, gid: int | None = None) -> None:
-    """Replace `path` so that it holds all of `data` or what it held before, also across a power cut."""
-    beside = path.with_name(f".{path.name}.new")
-    beside.unlink(missing_ok=True)
-    descriptor = open_new(beside, mode, gid)
-    try:
-        _write_all(descriptor, data)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    beside.rename(path)
-    sync_folder(path.parent)
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
-
-
-def sync_folder(path: Path) -> None:
-    """Make the names in a folder last."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def make_folder(path: Path, mode: int = FOLDER_MODE, gid: int | None = None) -> None:
-    """Make one folder with exactly `mode`; raises `FileExistsError` when it is there."""
-    path.mkdir(mode=mode)
-    path.chmod(mode)
-    if gid is not None:
-        with contextlib.suppress(PermissionError):
-            os.chown(path, -1, gid)
+        write_whole(self.refusal(token), msgspec.json.encode(refusal), FILE_MODE)
 
 
 def _names() -> Iterator[str]:
@@ -239,13 +217,24 @@ def create(plan: Plan, origin: Origin) -> RunFolder:
             break
     else:
         raise InputError("runs-too-many", folder=str(home))
+    try:
+        _fill(folder, plan, origin)
+    except OSError as error:
+        shutil.rmtree(folder.path, ignore_errors=True)
+        # A full disk names no file.
+        error.filename = error.filename or str(folder.path)
+        raise
+    return folder
+
+
+def _fill(folder: RunFolder, plan: Plan, origin: Origin) -> None:
+    """Write what a new run's folder holds."""
     for below in (folder.path / "output", folder.backup):
         make_folder(below, gid=origin.owner.gid)
     write_whole(folder.origin, msgspec.json.encode(origin), 0o600)
     os.close(open_new(folder.journal, gid=origin.owner.gid))
     os.close(open_new(folder.lock, gid=origin.owner.gid))
     write_whole(folder.plan, encode(plan), gid=origin.owner.gid)
-    return folder
 
 
 def own_runs(owner: Owner) -> Path:

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from steps.engine.folder import open_new
+from steps.engine.durable import open_new
 from steps.errors import InputError
 from steps.model.base import Param, Phrase, Words
 from steps.model.run import ActionState, ActionStatus, Entry, EntryKind, Prompt, RunState, RunStatus
@@ -57,7 +57,11 @@ def _whole_part(data: bytes) -> int:
 def _decoded(data: bytes, path: Path) -> Iterable[Entry]:
     for number, line in enumerate(data.splitlines(), 1):
         try:
-            yield msgspec.json.decode(line, type=Entry)
+            entry = msgspec.json.decode(line, type=Entry)
+            if entry.kind == "prompt":
+                # What the fold could not take must come to light here, where the line is known.
+                _prompt(entry)
+            yield entry
         except msgspec.MsgspecError:
             raise InputError("journal-damaged", file=str(path), line=number) from None
 
@@ -72,6 +76,8 @@ def read(path: Path, offset: int = 0) -> tuple[tuple[Entry, ...], int]:
         raise InputError("run-vanished", run=path.parent.name, folder=str(path.parent)) from None
     except PermissionError:
         raise InputError("run-not-yours", run=path.parent.name, folder=str(path.parent)) from None
+    except OSError:
+        raise InputError("journal-damaged", file=str(path), line=1) from None
     whole = _whole_part(data)
     return tuple(_decoded(data[:whole], path)), offset + whole
 

@@ -69,8 +69,10 @@ class Lanes:
                 journal.append("action-finished", action.id, "failed", error="engine.failed.bug")
                 self._settle(action.id, Outcome(status="failed"))
                 raise
-            self._write(action, outcome)
-            self._settle(action.id, outcome)
+            with self._change:
+                # At once: whoever reads of the failure may ask for another try before the next line is run.
+                self._write(action, outcome)
+                self._settle(action.id, outcome)
 
     def _write(self, action: AnyAction, outcome: Outcome) -> None:
         if outcome.status == "reboot":

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import secrets
+import shutil
 import stat
 import subprocess
 import sys
@@ -18,8 +19,21 @@ import msgspec
 
 from steps import resources
 from steps.engine import journal
-from steps.engine.folder import STATE_VARIABLE, Order, Origin, Refusal, Refused, RunFolder, create, folders_in, invoking_owner, own_runs
-from steps.engine.lock import busy, holder, is_held, target_lock
+from steps.engine.durable import write_whole
+from steps.engine.folder import (
+    STATE_VARIABLE,
+    Order,
+    Origin,
+    Refusal,
+    Refused,
+    RunFolder,
+    create,
+    folders_in,
+    invoking_owner,
+    own_runs,
+    state_unusable,
+)
+from steps.engine.lock import busy, holder, is_held, target_lock, try_take
 from steps.errors import BringupError, Busy, InputError, PreflightError, PrivilegeError
 from steps.model.plan import digest
 from steps.text import say_error
@@ -28,6 +42,10 @@ PATIENCE = 30.0
 """So long may a runner take to say that it is there; seconds."""
 _LAST_WORDS = 0.3
 """So long may the runner before take to write down its end; seconds."""
+_FAREWELL = 5.0
+"""So long may a runner that refused take to be gone; seconds."""
+_ROOM = 64 << 10
+"""So much must fit where a run is kept before it is gone on with; bytes."""
 _CARRIED = (STATE_VARIABLE, "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "PATH", "HOME")
 
 
@@ -35,8 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Start or go on with a run; print its id, or say on stderr why not. Returns the exit code."""
     options = _options(sys.argv[1:] if arguments is None else arguments)
     try:
-        folder, words = _known(options) if options.run else (_new(options.order, options.digest), ())
-        start(folder, words)
+        folder = _begun(options)
     except BringupError as error:
         if options.json:
             refusal = Refusal(code=error.code, params=error.params, exit=error.exit_code)
@@ -55,6 +72,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--run", help="go on with this run")
     parser.add_argument("--undo", action="store_true")
     parser.add_argument("--skip", metavar="ACTION")
+    parser.add_argument("--turn", metavar="COUNT", help="how often a runner was at work on it when it was looked at")
     parser.add_argument("--json", action="store_true", help="say errors as JSON")
     options = parser.parse_args(arguments)
     if (options.order is None) == (options.run is None):
@@ -62,11 +80,53 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     return options
 
 
+def _begun(options: argparse.Namespace) -> RunFolder:
+    """Return the folder of the run once a runner is at work on it; raises `PreflightError` where nothing can be kept."""
+    try:
+        if options.run:
+            folder, words = _known(options)
+            _has_room(folder)
+            start(folder, words)
+            return folder
+        folder = _new(options.order, options.digest)
+        try:
+            start(folder, ())
+        except BringupError:
+            _forget(folder)
+            raise
+        return folder
+    except OSError as error:
+        raise state_unusable(error) from error
+
+
+def _has_room(folder: RunFolder) -> None:
+    """Raise `OSError` where a runner could not write down what it does."""
+    room = folder.path / f".room-{os.getpid()}"
+    try:
+        write_whole(room, bytes(_ROOM))
+        room.unlink()
+    except OSError as error:
+        error.filename = str(folder.path)
+        raise
+
+
+def _forget(folder: RunFolder) -> None:
+    """Remove the folder of a run that never began; a runner that comes late finds nothing to work on."""
+    deadline = time.monotonic() + _FAREWELL
+    while (held := try_take(folder.lock)) is None and time.monotonic() < deadline:
+        # The runner that refused is on its way out.
+        time.sleep(0.02)
+    if held is None or folder.began():
+        return
+    shutil.rmtree(folder.path, ignore_errors=True)
+    os.close(held)
+
+
 def _new(file: str, confirmed: str) -> RunFolder:
     """Return the folder of a new run for the plan in `file`, if that is the plan that was confirmed."""
     try:
         order = msgspec.json.decode(Path(file).read_bytes(), type=Order)
-    except OSError:
+    except FileNotFoundError:
         raise InputError("plan-unreadable", file=file) from None
     except msgspec.MsgspecError:
         raise InputError("plan-damaged", run="", file=file) from None
@@ -89,7 +149,7 @@ def _known(options: argparse.Namespace) -> tuple[RunFolder, tuple[str, ...]]:
         if folder.id == options.run:
             _vouch(folder)
             words = ("--undo",) if options.undo else ("--skip", str(options.skip)) if options.skip else ()
-            return folder, words
+            return folder, words if options.turn is None else ("--turn", options.turn, *words)
     raise InputError("run-unknown", run=str(options.run))
 
 
@@ -113,7 +173,6 @@ def start(folder: RunFolder, words: tuple[str, ...]) -> None:
     if is_held(folder.lock):
         state = journal.fold(journal.read(folder.journal)[0])
         raise Busy("run-active", run=folder.id, user=state.owner or "?", since=time.strftime("%H:%M", time.localtime(state.started)))
-    folder.refusal.unlink(missing_ok=True)
     token = secrets.token_hex(8)
     argv = (*resources.runner_command(), str(folder.path), "--token", token, *words)
     if os.geteuid() == 0 and Path("/run/systemd/system").is_dir():
@@ -160,8 +219,11 @@ def _await(folder: RunFolder, token: str) -> None:
     while time.monotonic() < deadline:
         if any(entry.kind == "run-started" and entry.data.get("token") == token for entry in journal.read(folder.journal)[0]):
             return
-        if folder.refusal.exists():
-            raise Refused(msgspec.json.decode(folder.refusal.read_bytes(), type=Refusal))
+        refusal = folder.refusal(token)
+        if refusal.exists():
+            said = refusal.read_bytes()
+            refusal.unlink()
+            raise Refused(msgspec.json.decode(said, type=Refusal))
         time.sleep(0.02)
     raise PreflightError("runner-silent", run=folder.id, seconds=PATIENCE)
 

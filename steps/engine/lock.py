@@ -11,7 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from steps.engine.folder import Owner, make_folder, state_folder
+from steps.engine.durable import make_folder
+from steps.engine.folder import Owner, state_folder
 from steps.errors import Busy
 from steps.model.base import Record
 

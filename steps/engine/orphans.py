@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from steps.engine.context import Context
-from steps.engine.folder import open_new, write_at_once
+from steps.engine.durable import open_new, write_at_once
 from steps.engine.waiting import all_processes, processes_of
 
 _LOOK = 0.2

@@ -10,7 +10,8 @@ import msgspec
 
 from steps.engine.command import Ending, never, run_command
 from steps.engine.context import Context, Outcome, failed
-from steps.engine.folder import make_folder, open_new, state_folder, write_whole
+from steps.engine.durable import make_folder, open_new, write_whole
+from steps.engine.folder import state_folder
 from steps.managers.base import Kept, PackageManager, Simulation, Snapshot, check, manager
 from steps.model.action import Packages
 from steps.model.base import Record, phrase

@@ -36,19 +36,19 @@ def _work(path: Path, words: list[str]) -> int:
     """Work on the folder; a refusal is left there for whoever started us."""
     # Only now, so that what is not used above is not loaded.
     from steps.engine.folder import RunFolder
-    from steps.engine.work import hold_and_work
+    from steps.engine.work import after, hold_and_work
     from steps.errors import BringupError, InputError
 
-    folder = RunFolder(path)
+    folder, token = RunFolder(path), after(words, "--token")
     try:
         return hold_and_work(folder, words)
     except BringupError as error:
-        folder.refuse(error)
+        folder.refuse(token, error)
         return error.exit_code
     except Exception:  # noqa: BLE001 - whatever it is, the launcher has to hear of it
         # A bug: the traceback is for the report, and the launcher must not wait for a runner that is gone.
         traceback.print_exc()
-        folder.refuse(InputError("runner-broken", file=str(folder.errors)))
+        folder.refuse(token, InputError("runner-broken", file=str(folder.errors)))
         return 1
 
 

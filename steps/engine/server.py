@@ -13,7 +13,8 @@ from typing import Literal
 
 import msgspec
 
-from steps.engine.folder import Owner, make_folder
+from steps.engine.durable import make_folder
+from steps.engine.folder import Owner
 from steps.errors import InputError
 from steps.model.base import Record
 

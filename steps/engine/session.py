@@ -24,7 +24,8 @@ import pexpect
 import ptyprocess
 
 from steps.engine.drain import Drain
-from steps.engine.folder import Owner, open_new
+from steps.engine.durable import open_new
+from steps.engine.folder import Owner
 from steps.engine.waiting import descendants_of, processes_of, waits_for_input
 
 ROWS, COLUMNS = 24, 80

@@ -8,21 +8,14 @@ import msgspec
 
 from steps.engine.command import Missing, never, run_command
 from steps.engine.context import Context, Outcome, failed
-from steps.engine.files import put_back, take_away
-from steps.engine.folder import make_folder, write_whole
+from steps.engine.durable import make_folder, write_whole
+from steps.engine.files import put_back, real_path, take_away
+from steps.engine.ledger import PathsBefore, paths_of
 from steps.engine.packages import changed, read_after, read_before, repair
 from steps.errors import BringupError
 from steps.managers.base import check_return, manager
-from steps.model.action import AnyAction, Command, Packages, Reboot, RemovePath, Run, Service, Write
+from steps.model.action import AnyAction, Command, Packages, Run, Service, Write
 from steps.model.base import Record, phrase
-from steps.model.plan import Plan
-from steps.model.run import Entry
-
-
-class PathsBefore(Record):
-    """Which of the paths that undo would remove were there already."""
-
-    existed: tuple[str, ...] = ()
 
 
 class ServiceBefore(Record):
@@ -36,48 +29,22 @@ def register(action: Run | Service, context: Context) -> None:
     """Write down what undo will need; a second try keeps what the first one wrote."""
     folder = context.folder.kept(action.id)
     if (folder / "undo.json").exists():
+        # A runner that was killed may have written the one and not yet the other.
+        context.journal.append("registered", action.id)
         return
     if not folder.exists():
         make_folder(folder, gid=context.owner.gid)
     state: Record
     match action:
         case Run():
-            paths = [step.path for step in action.undo if isinstance(step, RemovePath)]
-            state = PathsBefore(existed=tuple(path for path in paths if context.host.exists(path) is not False))
+            real = {path: real_path(path, context.host) for path in paths_of(action)}
+            existed = tuple(path for path, lies in real.items() if context.host.exists(lies) is not False)
+            state = PathsBefore(existed=existed, real={path: lies for path, lies in real.items() if lies != path})
         case Service():
             enabled, active = (context.host.run(("systemctl", word, action.unit)).status for word in ("is-enabled", "is-active"))
             state = ServiceBefore(enabled=None if enabled is None else enabled == 0, active=None if active is None else active == 0)
     write_whole(folder / "undo.json", msgspec.json.encode(state), gid=context.owner.gid)
     context.journal.append("registered", action.id)
-
-
-def order(plan: Plan, entries: list[Entry]) -> tuple[AnyAction, ...]:
-    """Return the actions that changed something and were not taken back yet, the last to be registered first.
-
-    What was done and has no way back is among them: it is said to be kept.
-    """
-    by_id = {action.id: action for action in plan.actions if _leaves_something(action) and not plan.target.rehearsal}
-    open_ids: dict[str, None] = {}
-    for entry in entries:
-        if entry.action is None or entry.action not in by_id:
-            continue
-        done = entry.kind == "action-finished" and entry.status == "done"
-        if (done or entry.kind == "registered") and entry.action not in open_ids:
-            open_ids[entry.action] = None
-        elif entry.kind == "action-undone" and entry.status != "failed":
-            open_ids.pop(entry.action, None)
-    return tuple(by_id[id] for id in reversed(open_ids))
-
-
-def _leaves_something(action: AnyAction) -> bool:
-    """Return whether the action is one that changes the machine: a proof, a reboot and fresh lists leave nothing to take back."""
-    return not (action.lane == "proof" or isinstance(action, Reboot) or (isinstance(action, Packages) and not action.install))
-
-
-def in_vain(entries: list[Entry]) -> frozenset[str]:
-    """Return the actions whose last try failed, an undo that failed not counted."""
-    last = {entry.action: entry for entry in entries if entry.kind in ("action-started", "action-finished") and entry.action is not None}
-    return frozenset(id for id, entry in last.items() if entry.status == "failed")
 
 
 def take_back(action: AnyAction, context: Context) -> Outcome:
@@ -130,15 +97,16 @@ def _commands(action: Run, context: Context) -> Outcome:
     if not action.undo:
         return Outcome(status="kept")
     data = (context.folder.kept(action.id) / "undo.json").read_bytes()
-    existed = msgspec.json.decode(data, type=PathsBefore).existed
+    before = msgspec.json.decode(data, type=PathsBefore)
     for step in action.undo:
         if isinstance(step, Command):
             ending = run_command(context, action, step.argv, environment=action.env, outside=action.outside)
             if ending.code:
                 return failed(phrase("engine.failed.exit", status=ending.code), exit=ending.code)
-        elif step.path not in existed:
-            context.spool_line(action.id, f"remove {step.path}")
-            take_away(action, step.path, context)
+        elif step.path not in before.existed:
+            path = before.real.get(step.path, step.path)
+            context.spool_line(action.id, f"remove {path}")
+            take_away(action, path, context)
     return Outcome(status="undone")
 
 

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from steps.engine import undo
+from steps.engine import ledger, undo
 from steps.engine.context import Context, Outcome
+from steps.engine.durable import open_new
 from steps.engine.executor import perform
-from steps.engine.folder import RunFolder, boot_id, open_new, socket_folder
+from steps.engine.folder import RunFolder, boot_id, socket_folder
 from steps.engine.journal import Journal, fold, is_taken_back
 from steps.engine.lanes import FINE, Lanes
 from steps.engine.lock import Holder, take_target, target_lock, try_take
@@ -43,6 +44,9 @@ def hold_and_work(folder: RunFolder, words: list[str]) -> int:
         me = Holder(run=folder.id, user=origin.owner.name, started=time.time())
         take_target(target_lock(plan.target.root, root=os.geteuid() == 0, owner=origin.owner), me)
     journal = Journal(folder.journal, origin.owner.gid)
+    if after(words, "--turn") not in (None, str(sum(entry.kind == "run-started" for entry in journal.entries))):
+        # Somebody else went on with it after whoever sent us had looked.
+        raise Busy("run-active", run=folder.id, user=origin.owner.name, since=time.strftime("%H:%M"))
     _agree(folder, plan, fold(journal.entries), words)
     outside = LocalHost()
     host: WritableHost = outside if plan.target.root == "/" else RootedHost(plan.target.root, outside)
@@ -54,7 +58,7 @@ def _agree(folder: RunFolder, plan: Plan, state: RunState, words: list[str]) -> 
     """Raise `InputError` when what is asked for does not fit the run as it stands."""
     if is_taken_back(state) and "--undo" not in words:
         raise InputError("run-undone", run=folder.id)
-    skipped = _after(words, "--skip")
+    skipped = after(words, "--skip")
     if skipped is None:
         return
     if skipped not in {action.id for action in plan.actions}:
@@ -88,11 +92,11 @@ class Runner:
                 boot_id=boot_id(),
                 user=context.owner.name,
                 socket=str(path),
-                token=_after(words, "--token"),
+                token=after(words, "--token"),
             )
             if "--undo" in words:
                 return self._undo()
-            skipped = _after(words, "--skip")
+            skipped = after(words, "--skip")
             if skipped is not None:
                 self._pass_over(skipped)
             self._mend()
@@ -142,10 +146,10 @@ class Runner:
         self._journal.append("undo-started")
         before = self._before
         went_wrong = False
-        vain = undo.in_vain(self._journal.entries)
+        vain = ledger.in_vain(self._journal.entries)
         for action in self._cut_off():
             self._context.spool_line(action.id, "[bringup: was cut off]")
-        for action in undo.order(self._context.plan, self._journal.entries):
+        for action in ledger.order(self._context.plan, self._journal.entries):
             outcome = undo.take_back(action, self._context)
             if outcome.status == "failed" and isinstance(action, Run) and action.id in vain:
                 # It never did what its undo would take back; what stands before it still has to go.
@@ -217,7 +221,7 @@ class Runner:
         self._lanes.wake()
 
 
-def _after(words: list[str], option: str) -> str | None:
+def after(words: list[str], option: str) -> str | None:
     """Return the word that follows `option`, or `None` when it was not given."""
     return words[words.index(option) + 1] if option in words else None
 

@@ -9,7 +9,7 @@ from steps import verify as ladder
 from steps.detect.machine import detect as detect_machine
 from steps.engine import client
 from steps.engine.client import RunHandle
-from steps.errors import PreflightError, PrivilegeError
+from steps.errors import InputError, PreflightError, PrivilegeError
 from steps.headless import knowing
 from steps.headless.choices import made_plan, read_profile
 from steps.headless.console import DONE, PROOF_FAILED, Asked, Console
@@ -103,6 +103,9 @@ def _verified_profile(asked: Asked, mark: str | None) -> Profile:
     # The engine marks the commands of a run with its id and the action's.
     if mark:
         return client.find(mark.partition("/")[0]).plan.profile
-    if client.runs():
+    try:
         return client.find(None).plan.profile
-    return Profile()
+    except InputError as error:
+        if error.code != "no-runs":
+            raise
+        return Profile()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steps.managers.python import any_python, fetching
 from steps.model.action import AnyAction, Command, FileIs, RemovePath, Run, Succeeds
-from steps.model.base import Words
+from steps.model.base import Words, phrase
 from steps.model.plan import Target
 from steps.model.profile import Profile
 
@@ -43,7 +43,7 @@ def install(
     return (
         Run(
             id=f"{id}-folder",
-            title=title,
+            title=phrase("manager.action.tool-folder", name=name),
             lane="python",
             by="user",
             argv=(any_python(installer), "-I", "-m", "venv", place),

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from steps.model.action import AnyAction, Manual
+from steps.model.action import AnyAction, Manual, Write
 from steps.model.base import Record
 from steps.model.profile import Profile
 
@@ -70,6 +70,23 @@ class Plan(Record):
     def needs_root(self) -> bool:
         """Whether any action is root's."""
         return any(action.by == "root" and not isinstance(action, Manual) for action in self.actions)
+
+
+def names(plan: Plan) -> tuple[str, ...]:
+    """Return what the plan installs or sets, each by its own name; what is there already has no action and no name."""
+    profile, parts = plan.profile, {action.id.partition(".")[0] for action in plan.actions}
+    named: list[str] = []
+    if "driver" in parts and profile.driver.branch:
+        named.append(" ".join(part for part in ("NVIDIA", profile.driver.branch, profile.driver.flavor) if part))
+    if "toolkit" in parts:
+        lines = {"CUDA": profile.toolkit.cuda, "cuDNN": profile.toolkit.cudnn, "NCCL": profile.toolkit.nccl}
+        named += [f"{name} {line}" for name, line in lines.items() if line and line != "none"]
+    if "environment" in parts:
+        named += [f"{name} {version}" for name, version in profile.frameworks.items() if name != "variant" and version != "none"]
+    named += [action.path.rpartition("/")[2] for action in plan.actions if isinstance(action, Write) and action.id.startswith("nccl.")]
+    if "monitoring" in parts:
+        named += [name.replace("_", "-") for name, wanted in msgspec.to_builtins(profile.monitoring).items() if wanted]
+    return tuple(named)
 
 
 def encode(plan: Plan) -> bytes:

@@ -87,3 +87,9 @@ class RunSummary(Record):
     status: RunStatus = "starting"
     exit: int | None = None
     alive: bool = False
+    readable: bool = True
+    """Whether more is known than that it is there: a damaged run, or one of another person, keeps the rest to itself."""
+    rehearsal: bool = False
+    """Whether it touched nothing."""
+    title: str = ""
+    """What it installs, by name: `NVIDIA 580 open · CUDA 12.8 · torch 2.7.1`."""

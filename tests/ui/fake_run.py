@@ -33,6 +33,7 @@ class FakeRun:
         self.has_runner = True
         self.vanished = False
         self.rungs: tuple[Rung, ...] | None = None
+        self.goes: tuple[str, ...] = ()
         self._state = RunState(
             status="running", started=START, actions={action.id: ActionState(id=action.id) for action in self.plan.actions}
         )
@@ -109,6 +110,9 @@ class FakeRun:
 
     def undo(self, *, sudo: Sudo | None = None) -> None:
         self._hear("undo")
+
+    def goes_with_undo(self) -> tuple[str, ...]:
+        return self.goes
 
 
 def nine_steps() -> Plan:

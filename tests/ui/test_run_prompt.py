@@ -135,4 +135,4 @@ def test_the_fake_is_what_the_engine_hands_out(tmp_path: Path) -> None:
     from steps.engine.client import RunHandle
 
     offered = {name for name in dir(FakeRun) if not name.startswith("_")}
-    assert {name for name in dir(RunHandle) if not name.startswith("_")} - {"summary"} <= offered
+    assert {name for name in dir(RunHandle) if not name.startswith("_")} - {"summary", "is_ours"} <= offered

@@ -239,7 +239,7 @@ def test_a_file_that_is_no_recording_is_said_on_the_first_screen(tmp_path: Path)
 
 
 def test_two_keys_rehearse_the_whole_path_on_a_recorded_machine(tmp_path: Path) -> None:
-    environ = environment(XDG_STATE_HOME=str(tmp_path / "state"), XDG_RUNTIME_DIR=str(tmp_path))
+    environ = environment(BRINGUP_STATE=str(tmp_path / "state"), XDG_RUNTIME_DIR=str(tmp_path))
     with bringup("--machine", str(MACHINES / "rtx5090-u2404-fresh.json"), environ=environ) as terminal:
         terminal.until("PyTorch", "REHEARSAL")
         terminal.press("enter")
@@ -250,7 +250,7 @@ def test_two_keys_rehearse_the_whole_path_on_a_recorded_machine(tmp_path: Path) 
         assert "Undo stays possible" not in shown
         terminal.press("q")
         assert terminal.ended() == 0
-    assert any((tmp_path / "state" / "bringup" / "runs").iterdir())
+    assert any((tmp_path / "state" / "runs").iterdir())
 
 
 def test_the_shown_command_reaches_the_clipboard_of_the_terminal(tmp_path: Path) -> None:

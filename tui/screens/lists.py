@@ -19,6 +19,7 @@ from tui.widgets.menu import Item
 
 if TYPE_CHECKING:
     from steps.model.finding import Finding
+    from steps.model.run import RunSummary
 
 _GOALS = ("learn", "fine-tune", "train", "many-gpus")
 _PALETTES: tuple[PaletteName, ...] = ("dark", "light", "ansi", "mono")
@@ -67,6 +68,13 @@ class OptionsPage(ListPage):
                 self.do_language()
 
 
+def _mark(run: RunSummary) -> str:
+    """Return the mark of a run's row."""
+    if not run.readable:
+        return "unknown"
+    return "info" if run.rehearsal else _RUN_MARKS.get(run.status, "running")
+
+
 class RunsPage(ListPage):
     """The runs of this machine, newest first."""
 
@@ -74,18 +82,24 @@ class RunsPage(ListPage):
 
     def items(self) -> Sequence[Item]:
         """Return one row a run with how it ended."""
-        return [
-            Item(run.id, run.id, mark=_RUN_MARKS.get(run.status, "running"), word=self.shell.say(phrase(f"cli.run.{run.status}")))
-            for run in self.bringup.earlier or ()
-        ]
+        return [Item(run.id, run.id, mark=_mark(run), word=self._ended(run)) for run in self.bringup.earlier or ()]
+
+    def _ended(self, run: RunSummary) -> str:
+        """Return how the run ended, that it was a rehearsal, or that it cannot be read."""
+        return self.shell.say(phrase(f"cli.run.{'unreadable' if not run.readable else 'rehearsal' if run.rehearsal else run.status}"))
 
     def explained(self, key: str) -> str:
-        """Return when and by whom it was started."""
+        """Return what it installs, when and by whom it was started, and that it was a rehearsal."""
         run = next((run for run in self.bringup.earlier or () if run.id == key), None)
         if run is None:
             return ""
         started = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started)) if run.started is not None else "?"
-        return self.shell.say(ui("runs.about", started=started, owner=run.owner or "?"))
+        words = [self.shell.say(ui("runs.about", started=started, owner=run.owner or "?"))]
+        if run.title:
+            words.insert(0, f"{run.title}.")
+        if run.rehearsal:
+            words.append(self.shell.say(ui("runs.rehearsed")))
+        return " ".join(words)
 
     def chosen(self, key: str) -> None:
         """Watch the run."""

@@ -246,7 +246,9 @@ class RunScreen(RunView):
 
     def do_undo(self) -> None:
         """Ask for the word that takes the run back."""
-        self._open_ask(Ask("undo", "undo"))
+        said = self._said_of(lambda: self._open_ask(Ask("undo", "undo", self.handle.goes_with_undo())))
+        if said:
+            self.remark(said)
 
     def do_reboot(self) -> None:
         """Ask for the word that reboots the machine."""

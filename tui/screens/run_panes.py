@@ -96,6 +96,8 @@ class Ask(NamedTuple):
 
     word: Literal["stop", "undo", "reboot"]
     action: str
+    gone: tuple[str, ...] = ()
+    """The folders that go with everything in them."""
 
 
 def ask_lines(seen: Seen, ask: Ask, refused: bool, columns: int) -> list[Line]:
@@ -106,6 +108,8 @@ def ask_lines(seen: Seen, ask: Ask, refused: bool, columns: int) -> list[Line]:
     for at, key in enumerate(("lose", "keep")):
         words = seen.say(f"ask.{ask.word}.{key}", **params)
         lines += [(Span(" " + line, "strong" if at == 0 else "text"),) for line in wrap(words, columns - 2)]
+    for path in ask.gone:
+        lines += [(Span(" " + line, "catch"),) for line in wrap(seen.say("ask.undo.gone", path=path), columns - 2)]
     lines.append(())
     if refused:
         lines.append((Span(" " + seen.say("ask.nothing-done", word=ask.word), "catch"),))

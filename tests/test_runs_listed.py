@@ -1,0 +1,63 @@
+"""The list of runs and the undo's question, as lines and as documents."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from steps import documents, lines
+from steps.engine import client
+from steps.model.action import RemovePath, Run
+from steps.model.run import RunSummary
+from tests.engine_kit import ended, plan_of
+from tests.ui.screen import Terminal
+
+REAL = RunSummary(id="1130-a", folder="/x", owner="ana", status="done", exit=0, title="NVIDIA 580 open · torch 2.7.1")
+REHEARSED = RunSummary(id="1130-b", folder="/x", owner="ana", status="done", exit=0, rehearsal=True, title="CUDA 12.8")
+
+
+def test_the_list_says_what_a_run_installs_and_marks_rehearsals() -> None:
+    assert list(lines.runs((REHEARSED, REAL), "en")) == [
+        "1130-b                        ana         done · rehearsal        CUDA 12.8",
+        "1130-a                        ana         done                    NVIDIA 580 open · torch 2.7.1",
+    ]
+    assert [line.split(maxsplit=2)[2] for line in lines.runs((REHEARSED, REAL), "zh_CN")] == [
+        "完成 · 演练             CUDA 12.8",
+        "完成                    NVIDIA 580 open · torch 2.7.1",
+    ]
+
+
+def test_a_run_that_cannot_be_read_is_not_said_to_be_starting() -> None:
+    damaged = RunSummary(id="1130-c", folder="/x", readable=False)
+    assert next(iter(lines.runs((damaged,), "en"))).split(maxsplit=1) == ["1130-c", "cannot be read"]
+    assert documents.summary(damaged)["state"] is None
+
+
+def test_the_document_of_a_run_says_whether_it_was_a_rehearsal() -> None:
+    assert documents.summary(REHEARSED) == {
+        "id": "1130-b",
+        "owner": "ana",
+        "started": None,
+        "ended": None,
+        "state": "done",
+        "exit": 0,
+        "rehearsal": True,
+        "title": "CUDA 12.8",
+    }
+
+
+def test_an_undo_names_the_folders_that_go_whole_before_it_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BRINGUP_STATE", str(tmp_path / "state"))
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    made = tmp_path / "env"
+    handle = client.start(plan_of(Run(id="a.one", title="t", argv=("mkdir", str(made)), undo=(RemovePath(path=str(made)),))), sudo=None)
+    ended(handle)
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "BRINGUP_STATE": str(tmp_path / "state"), "TERM": "xterm"}
+    with Terminal((sys.executable, "-I", "-m", "tui", "undo", "--lang", "en"), environ, columns=240) as terminal:
+        terminal.until(f"{made} goes with everything in it, also what was put there since.", "Type undo:")
+        terminal.press("n", "enter")
+        terminal.until("Nothing was done.")
+    assert (handle.state().status, made.is_dir()) == ("done", True)
