@@ -110,7 +110,7 @@ def _wheels(machine: Machine, plan: Plan, action: Run) -> Iterator[Finding]:
     python, arch = plan.profile.environment.python, machine.os.arch
     unsure: list[str] = []
     for one in wanted(action):
-        version = str(one.specifier).removeprefix("==")
+        version = str(one.specifier).lstrip("=")
         public, _, local = version.partition("+")
         has = has_wheel(machine.offers, f"{one.name}+{local}" if local else one.name, public, python, arch)
         asked = _asked_index(plan, local)
