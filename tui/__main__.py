@@ -143,14 +143,15 @@ def _knowledge(asked: Mapping[str, Any], environ: Mapping[str, str], console: Co
 
     if not asked.get("update"):
         return knowledge.knowledge(console, environ)
-    confirm = None
-    if sys.stdin.isatty() and sys.stdout.isatty():
-        from tui import dialogue
+    on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    return knowledge.update(console, environ, _agreed if on_terminal else None)
 
-        def confirm(question: str) -> bool:
-            return dialogue.agreed(question, "y", "yes")
 
-    return knowledge.update(console, environ, confirm)
+def _agreed(question: str) -> bool:
+    """Ask on the terminal and return whether the answer was yes."""
+    from tui import dialogue
+
+    return dialogue.agreed(question, "y", "yes")
 
 
 def _report(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:
