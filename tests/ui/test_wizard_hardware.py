@@ -70,7 +70,7 @@ async def test_the_map_shows_the_tree_the_pairs_and_the_lanes() -> None:
 async def test_the_goal_of_the_options_grades_the_guide() -> None:
     async def play(app: BringupApp, house: Watched, pilot: Pilot[Any]) -> None:
         assert isinstance(app.screen, StepScreen)
-        assert app.screen.context_words().startswith("Goal: train. 4 points")
+        assert app.screen.context_words().startswith("Goal: train. 3 points")
         await pilot.press("o", "enter", "enter", "enter")
         await pilot.press("escape")
         assert app.wizard.answers.hardware.goal == "fine-tune"
