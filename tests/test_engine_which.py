@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import resource
 import tempfile
 from collections.abc import Callable, Iterator
@@ -164,9 +165,9 @@ def test_a_state_folder_that_is_a_file_refuses_a_start_in_one_line(state: Path, 
     assert client.runs() == ()
 
 
-@pytest.fixture
+@contextlib.contextmanager
 def no_room() -> Iterator[None]:
-    """No file may grow beyond 100 bytes, as on a full disk."""
+    """Let no file grow beyond 100 bytes, as on a full disk; not even the report of these tests, so briefly."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
     try:
@@ -175,24 +176,22 @@ def no_room() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_refuses_a_start_and_leaves_no_folder(state: Path, request: pytest.FixtureRequest) -> None:
+def test_a_full_disk_refuses_a_start_and_leaves_no_folder(state: Path) -> None:
     ran(works("a.one"))
     order = state / "order"
     order.write_bytes(msgspec.json.encode({"plan": plan_of(works("a.two"))}))
-    request.getfixturevalue("no_room")
     plan = plan_of(works("a.three"))
-    with pytest.raises(PreflightError) as caught:
+    with no_room(), pytest.raises(PreflightError) as caught:
         client.start(plan, sudo=None)
     assert caught.value.code == "state-unusable"
-    with pytest.raises(OSError, match="File too large"):
+    with no_room(), pytest.raises(OSError, match="File too large"):
         create(plan, Origin(digest=digest(plan), owner=invoking_owner()))
     assert len(list((state / "runs").iterdir())) == 1
 
 
-def test_a_full_disk_refuses_an_undo_before_it_begins(request: pytest.FixtureRequest) -> None:
+def test_a_full_disk_refuses_an_undo_before_it_begins() -> None:
     handle = ran(works("a.one"))
-    request.getfixturevalue("no_room")
-    with pytest.raises(BringupError) as caught:
+    with no_room(), pytest.raises(BringupError) as caught:
         handle.undo()
     assert (caught.value.code, caught.value.exit_code) == ("state-unusable", 3)
     assert (handle.state().status, statuses(handle.state())) == ("done", {"a.one": "done"})
