@@ -77,8 +77,11 @@ class Context:
     mark_name = "BRINGUP_RUN"
 
     def mark_of(self, action: str) -> str:
-        """Return the value of `mark_name` in the environment of an action's commands: how they are found again."""
-        return f"{self.folder.id}/{action}"
+        """Return the value of `mark_name` in the environment of an action's commands: how they are found again.
+
+        Two runs of one name, in two places, must not take each other's commands for their own: hence the folder's own number.
+        """
+        return f"{self.folder.id}/{action}/{self.folder.path.stat().st_ino}"
 
     def spool_line(self, action: str, line: str) -> None:
         """Add a line of our own to an action's output."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import posixpath
 import stat
@@ -19,6 +18,7 @@ from steps.host.base import Host
 from steps.host.files import MOST_BYTES
 from steps.model.action import Action, Write
 from steps.model.base import Record
+from steps.model.plan import sha256
 
 _MOST_LINKS = 40
 
@@ -155,7 +155,7 @@ def _marks(path: str, host: Host) -> tuple[int | None, str | None]:
 
 
 def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+    return sha256(data)
 
 
 # --- the change -------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -103,13 +103,14 @@ def digest(plan: Plan) -> Digest:
     """Return the SHA-256 (hexadecimal) of the plan's canonical JSON; the review shows its first eight digits."""
     # Through its own file form: a whole number where a float belongs must not count as a change.
     canonical = msgspec.json.encode(decode(msgspec.json.encode(plan)), order="deterministic")
-    return str(_sha256()(canonical).hexdigest())
+    return sha256(canonical)
 
 
-def _sha256() -> Any:
-    """Return the interpreter's own SHA-256: hashlib would load OpenSSL, a quarter of the runner's memory."""
+def sha256(data: bytes) -> Digest:
+    """Return the SHA-256 of `data` by the interpreter's own code: hashlib would load OpenSSL, a quarter of the runner's memory."""
     try:
-        return importlib.import_module("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256
+        made = importlib.import_module("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256
     except ImportError:
         # Builds under FIPS rules carry no hashes of their own.
-        return importlib.import_module("hashlib").sha256
+        made = importlib.import_module("hashlib").sha256
+    return str(made(data).hexdigest())

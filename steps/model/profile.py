@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -113,7 +112,8 @@ class Profile(Record):
 
 def holds_credentials(address: str) -> bool:
     """Return whether an address names a user or a password (`https://token@index.example/simple`)."""
-    return "@" in urlsplit(address).netloc
+    # By hand: a proxy may come without a scheme, an address may be malformed, and the runner does without urllib.
+    return "@" in (address.partition("://")[2] or address).partition("/")[0]
 
 
 def answered(profile: Profile, patch: Patch) -> Profile:
