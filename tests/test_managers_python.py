@@ -198,11 +198,12 @@ def test_undo_puts_the_packages_of_an_environment_back_that_was_there_before(tmp
         perform(action)
     folder = tmp_path / "envs" / "small"
     (folder / python.BEFORE_FILE).unlink()
-    for action in planned(profile, here(tmp_path, uv), "idna==3.10")[1:3]:
-        perform(action)
-    (back,) = action.undo
+    _, before, install, _ = planned(profile, here(tmp_path, uv), "idna==3.10")
+    perform(before)
+    perform(install)
+    (back,) = install.undo
     assert isinstance(back, Command)
-    subprocess.run(back.argv, env={**os.environ, **action.env}, check=True, capture_output=True)
+    subprocess.run(back.argv, env={**os.environ, **install.env}, check=True, capture_output=True)
     assert list(folder.glob("lib/python*/site-packages/idna-3.9.dist-info"))
     assert not list(folder.glob("lib/python*/site-packages/idna-3.10.dist-info"))
 
