@@ -198,9 +198,9 @@ def test_undo_puts_the_packages_of_an_environment_back_that_was_there_before(tmp
         perform(action)
     folder = tmp_path / "envs" / "small"
     (folder / python.BEFORE_FILE).unlink()
-    _, before, install = planned(profile, here(tmp_path, uv), "idna==3.10")[:3]
-    for action in (before, install):
-        perform(action)
+    _, before, install, _ = planned(profile, here(tmp_path, uv), "idna==3.10")
+    perform(before)
+    perform(install)
     (back,) = install.undo
     assert isinstance(back, Command)
     subprocess.run(back.argv, env={**os.environ, **install.env}, check=True, capture_output=True)

@@ -6,6 +6,7 @@ import subprocess
 
 from steps.host.base import Result
 from steps.host.files import FileTree
+from steps.managers.apt_repository import without_armour
 from steps.managers.base import Argv, manager
 from steps.model.action import AnyAction, Packages, Run, Write
 from tests.lab.lab import LabMachine
@@ -51,12 +52,14 @@ def perform(host: LabHost, action: AnyAction) -> subprocess.CompletedProcess[str
     match action:
         case Run():
             return start(host.machine, action.argv)
+        case Packages(install=()):
+            return start(host.machine, manager("apt").refresh_argv())
         case Packages():
             return start(host.machine, manager("apt").argv(action))
         case Write():
             data = (action.text or "").encode()
             if action.copy_of is not None:
-                data = host.read_bytes(host.glob(action.copy_of)[0]) or b""
+                data = without_armour(host.read_bytes(host.glob(action.copy_of)[0]) or b"")
             host.write_bytes(action.path, data, action.mode)
             return None
         case _:
