@@ -10,7 +10,6 @@ from steps import documents, lines, resources
 from steps.detect.machine import detect as detect_machine
 from steps.detect.summary import headline
 from steps.errors import InputError
-from steps.headless import knowing, offering
 from steps.headless.console import DONE, Asked, Console
 from steps.host.base import Host
 from steps.host.local import LocalHost
@@ -38,6 +37,9 @@ def load(asked: Asked, environ: Mapping[str, str]) -> Loaded:
 
     From here on the person's own tables lie over the built-in ones.
     """
+    # A verb that only looks has no use for either.
+    from steps.headless import knowing, offering
+
     knowing.lay(environ)
     host = host_of(asked)
     machine = detect_machine(host)
