@@ -147,6 +147,14 @@ def test_a_rehearsal_of_the_recommendation_touches_nothing_and_ends_well(tmp_pat
     assert [one["id"] for one in listed] == [run["run"]]
 
 
+def test_without_root_the_rest_is_written_down_for_the_administrator(tmp_path: Path) -> None:
+    ended = bringup("apply", "--without-root", "--yes", "--machine", str(GPU_BOX), state=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert "Hand them to your administrator" in ended.stderr
+    assert "apt-get install" in ended.stderr
+    assert "Driver 580 open" not in ended.stdout
+
+
 def test_the_plain_wizard_walks_every_step_and_leaves_without_a_change(tmp_path: Path) -> None:
     ended = bringup("--plain", "--machine", str(GPU_BOX), state=tmp_path, stdin="\n" * 40 + "n\n")
     assert "Step 1 of" in ended.stdout

@@ -30,7 +30,16 @@ def prepare(
     """Return the plan that `apply` starts and its findings; raises what `allowed` raises."""
     made, found = made_plan(console.asked, environ)
     _say_made_for(console, made.target)
-    return allowed(console, planning.without_root(made) if without_root else made, found, root_possible=root_possible), found
+    if without_root:
+        _hand_on(console, made)
+        made = planning.without_root(made)
+    return allowed(console, made, found, root_possible=root_possible), found
+
+
+def _hand_on(console: Console, made: Plan) -> None:
+    """Write what the administrator is to do, and what the person can do alone."""
+    for line in lines.request(made, console.asked.language):
+        console.err(line)
 
 
 def allowed(console: Console, made: Plan, found: tuple[Finding, ...], *, root_possible: bool) -> Plan:
@@ -45,8 +54,7 @@ def allowed(console: Console, made: Plan, found: tuple[Finding, ...], *, root_po
             console.err(line)
         raise PreflightError("plan-has-errors", count=len(errors))
     if made.needs_root and not made.target.rehearsal and not root_possible:
-        for line in lines.request(made, console.asked.language):
-            console.err(line)
+        _hand_on(console, made)
         raise PrivilegeError("needs-root")
     return made
 
