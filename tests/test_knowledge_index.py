@@ -266,5 +266,5 @@ def test_an_earlier_overlay_is_no_reason_to_leave_a_release_out() -> None:
         finally:
             overlay.use({})
     assert again.changes == ()
-    assert {name: overlay.read(name, update.text(file)) for name, file in again.files.items()} == again.files
+    assert {name: overlay.read(name, update.text(file), "2027-03-02") for name, file in again.files.items()} == again.files
     assert {change.row for change in first.changes} == {"2.16.0", "2.22.0", "0.13.0"}

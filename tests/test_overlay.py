@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from steps.knowledge import age
 from steps.model.machine import Machine
 from steps.model.profile import Profile
 
+TODAY = "2027-04-15"
 TORCH = """\
 schema = 1
 checked = "2027-03-01"
@@ -45,14 +47,14 @@ def _built_in() -> Iterator[None]:
 
 
 def use(name: str, text: str) -> None:
-    file = overlay.read(name, text)
+    file = overlay.read(name, text, TODAY)
     assert file is not None
     assert not isinstance(file, Refused)
     overlay.use({name: file})
 
 
 def refused(text: str, name: str = "torch.toml") -> Refused:
-    found = overlay.read(name, text)
+    found = overlay.read(name, text, TODAY)
     assert isinstance(found, Refused)
     return found
 
@@ -120,7 +122,7 @@ def test_an_older_release_and_an_unknown_branch_change_nothing(name: str, latest
 
 def test_the_table_says_the_new_day_and_the_new_rows() -> None:
     built_in = {one.name: one for one in all_tables()}
-    file = overlay.read("torch.toml", TORCH)
+    file = overlay.read("torch.toml", TORCH, TODAY)
     assert isinstance(file, overlay.TorchFile)
     table = {one.name: one for one in all_tables({"torch.toml": Laid(path="/there/torch.toml", file=file)})}["torch.toml"]
     assert (table.checked, table.rows, table.overlay) == ("2027-03-01", built_in["torch.toml"].rows + 1, "/there/torch.toml")
@@ -146,6 +148,8 @@ def test_the_table_says_the_new_day_and_the_new_rows() -> None:
         ("size_mb = 540.0", "size_mb = nan", "release[0].size_mb"),
         ("size_mb = 540.0", 'size_mb = 540.0\narch = ["sm_37"]', "release[0].arch"),
         ('checked = "2027-03-01"', 'checked = "tomorrow"', "checked"),
+        ('checked = "2027-03-01"', 'checked = "2027-02-30"', "checked"),
+        ('checked = "2027-03-01"', 'checked = "2027-04-16"', "checked"),
         ('site = "pypi.org"', 'site = "pypi.org\\u001b]0;x\\u0007"', "site"),
         ("schema = 1", "schema = 2", "schema"),
         ("schema = 1", 'schema = 1\nurl = "http://evil"', "url"),
@@ -163,6 +167,42 @@ def test_an_endless_file_a_deep_one_and_a_row_twice_are_refused() -> None:
     assert refused("#" * (overlay.MOST_BYTES + 1)).reason == "more than 1 MB"
     assert refused("a = " + "[" * 100_000).key == ""
     assert refused(TORCH + TORCH.partition("\n\n")[2]).key == "2.16.0"
+
+
+@pytest.mark.parametrize(
+    ("added", "reason"),
+    [
+        ("schema = " + "1" * 5000, "a number of more than 20 digits"),
+        ("schema = " + "1_1" * 50, "a number of more than 20 digits"),
+        (".".join("a" * 9) + " = 1", "a key of more than 8 parts"),
+        ("[" + " . ".join(['"a.b"'] * 9) + "]", "a key of more than 8 parts"),
+        ("x = {" + ".".join("a" * 5000) + " = 1}", "a key of more than 8 parts"),
+        ('x = ["""\n""", {' + ".".join("a" * 5000) + ' = 1}, ""]', "text over several lines"),
+        ('x = "' + "é" * (overlay.MOST_BYTES // 2) + '"', "more than 1 MB"),
+    ],
+)
+def test_what_would_hold_or_stop_the_parser_is_refused_unread(added: str, reason: str) -> None:
+    assert refused(f"{added}\n{TORCH}").reason == reason
+
+
+@pytest.mark.parametrize("sign", ['"', "\\", "'", ".", "a.", '"\\', "1_", "[", "{"])
+def test_no_line_holds_the_reader_for_long(sign: str) -> None:
+    began = time.monotonic()
+    refused(sign * (overlay.MOST_BYTES // len(sign)))
+    assert time.monotonic() - began < 5
+
+
+def test_names_and_sites_with_dots_are_no_deep_keys() -> None:
+    text = TORCH.replace("pypi.org", "a.b.c.d.e.f.g.h.i.j") + "# a. b. c. d. e. f. g. h. i. j. k.\n"
+    assert isinstance(overlay.read("torch.toml", text, TODAY), overlay.TorchFile)
+
+
+def test_what_the_parser_itself_refuses_stops_no_verb(monkeypatch: pytest.MonkeyPatch) -> None:
+    def loads(_: str) -> None:
+        raise ValueError("Exceeds the limit (4300 digits) for integer string conversion")
+
+    monkeypatch.setattr("steps.catalog.overlay.tomllib.loads", loads)
+    assert refused(TORCH).reason.startswith("Exceeds the limit")
 
 
 def test_a_refused_file_leaves_the_built_in_table_and_is_told(tmp_path: Path) -> None:
@@ -239,7 +279,7 @@ def test_tables_older_than_120_days_are_said(today: str, codes: list[str]) -> No
 
 
 def test_an_update_makes_the_releases_young_and_the_drivers_stay_old() -> None:
-    file = overlay.read("torch.toml", TORCH)
+    file = overlay.read("torch.toml", TORCH, TODAY)
     assert isinstance(file, overlay.TorchFile)
     laid = {name: Laid(path=name, file=file) for name in ("torch.toml", "tensorflow.toml", "jax.toml")}
     (old,) = age.notices(all_tables(laid), {}, "2027-04-15")

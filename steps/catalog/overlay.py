@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from collections.abc import Callable, Mapping
+from datetime import date, datetime, timezone
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -27,6 +29,9 @@ else:
 
 MOST_BYTES = 1 << 20
 """A larger file is refused unread; an honest one has a tenth of this."""
+_TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"?|\'[^\'\n]*\'?|#[^\n]*')
+_DEEP = re.compile(r"(?:\.[^.=,\[\]{}\n]*){8}")
+_LONG = re.compile(r"[0-9](?:_?[0-9]){20}")
 
 Version = Annotated[str, Meta(pattern=r"\A[0-9]{1,9}(\.[0-9]{1,9}){0,4}(\.post[0-9]{1,4})?\Z")]
 Line = Annotated[str, Meta(pattern=r"\A3\.[0-9]{1,2}\Z")]
@@ -148,15 +153,15 @@ class Refused(Record):
     reason: str
 
 
-def read(name: str, text: str | None) -> File | Refused | None:
-    """Return a file of the overlay, why it is refused, or `None` when there is none."""
+def read(name: str, text: str | None, today: str | None = None) -> File | Refused | None:
+    """Return a file of the overlay, why it is refused, or `None` when there is none; `today` is the clock's day unless given."""
     if text is None:
         return None
-    if len(text) > MOST_BYTES:
-        return Refused(file=name, key="", reason=f"more than {MOST_BYTES >> 20} MB")
+    if costly := _costly(text):
+        return Refused(file=name, key="", reason=costly)
     try:
         table = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         return Refused(file=name, key="", reason=_plain(str(error)) or "nested too deep")
     try:
         found: File = msgspec.convert(table, FILES[name])
@@ -165,10 +170,34 @@ def read(name: str, text: str | None) -> File | Refused | None:
         field = re.search(r"field `([^`]*)`$", reason)
         key = ".".join(part for part in (place.rstrip("`").lstrip("."), field[1] if field else "") if part)
         return Refused(file=name, key=_plain(key), reason=_plain(reason))
+    except (ValueError, RecursionError) as error:
+        return Refused(file=name, key="", reason=_plain(str(error)))
+    if undated := _undated(found.checked, today or datetime.fromtimestamp(time.time(), timezone.utc).date().isoformat()):
+        return Refused(file=name, key="checked", reason=undated)
     rows = _rows(found)
     names = [row.name if isinstance(row, BranchRow) else row.version for row in rows]
     twice = next((one for at, one in enumerate(names) if one in names[:at]), None)
     return Refused(file=name, key=twice, reason="stands there twice") if twice else found
+
+
+def _costly(text: str) -> str | None:
+    """Return why a text is not even parsed: what would hold or stop the parser; `None` when nothing would."""
+    if len(text.encode("utf-8", "replace")) > MOST_BYTES:
+        return f"more than {MOST_BYTES >> 20} MB"
+    if _LONG.search(text):
+        return "a number of more than 20 digits"
+    if '"""' in text or "'''" in text:
+        return "text over several lines"
+    return "a key of more than 8 parts" if _DEEP.search(_TEXT.sub("", text)) else None
+
+
+def _undated(checked: str, today: str) -> str | None:
+    """Return what is wrong with the day of a file, `None` when nothing is."""
+    try:
+        read_on = date.fromisoformat(checked)
+    except ValueError:
+        return "no day of the calendar"
+    return "a day that is still to come" if read_on > date.fromisoformat(today) else None
 
 
 def _rows(file: File) -> tuple[Row, ...]:

@@ -88,7 +88,7 @@ def _prepared(
     if rows:
         found["drivers.toml"] = DriversFile(**{**about, "site": "localhost"}, branch=rows)
     # What is written is read again as an overlay is read, so that nothing is kept that would be refused.
-    sound = {name: file for name, file in found.items() if overlay.read(name, text(file)) == file}
+    sound = {name: file for name, file in found.items() if overlay.read(name, text(file), today) == file}
     unread += [f"{name}: would be refused" for name in found if name not in sound]
     untold = tuple(name for name in newest if name not in known)
     load.lay(laid)
