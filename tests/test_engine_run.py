@@ -209,6 +209,7 @@ def test_the_session_that_started_it_may_be_hung_up() -> None:
     start = "from tests.engine_kit import *; print(client.start(plan_of(works('a.one', 10, 1.5)), sudo=None).id)"
     pid, terminal = os.forkpty()
     if pid == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it would be ignored, and nothing be tried
         os.execv(
             sys.executable,
             (

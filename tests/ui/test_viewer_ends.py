@@ -20,6 +20,8 @@ from tests.ui.viewer_terminal import ROOT, Viewer
 
 pytestmark = pytest.mark.ui
 
+_ATTENTIVE = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+"""A job in the background of a shell ignores SIGINT, and so would what it starts."""
 _LINES = """
 import os, sys
 sys.path.insert(0, {root!r})
@@ -58,7 +60,7 @@ def test_a_viewer_that_is_told_to_end_says_that_the_run_goes_on(tmp_path: Path, 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, -2)])
 def test_lines_that_are_told_to_end_say_that_the_run_goes_on(tmp_path: Path, number: int, code: int) -> None:
-    argv = (sys.executable, "-I", "-c", _LINES.format(root=str(ROOT), folder=str(tmp_path)))
+    argv = (sys.executable, "-I", "-c", _ATTENTIVE + _LINES.format(root=str(ROOT), folder=str(tmp_path)))
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as lines:
         assert lines.stdout is not None
         assert lines.stdout.readline()
