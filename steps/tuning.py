@@ -68,8 +68,12 @@ def _figures(machine: Machine) -> dict[str, int]:
 
 
 def _translates(machine: Machine) -> bool:
-    """Whether the IOMMU stands between cards, so that pass-through would help."""
-    return machine.firmware.iommu == "on" and len(judged(machine)) > 1
+    """Whether the IOMMU stands between cards that copy to each other, so that pass-through would help.
+
+    `iommu=pt` is a parameter of x86; elsewhere it would change nothing.
+    """
+    peers = [card for card in judged(machine) if guide.without_peers(card.name, card.architecture) is None]
+    return machine.firmware.iommu == "on" and machine.os.arch == "x86_64" and len(peers) > 1
 
 
 def deep_states(machine: Machine) -> tuple[int, ...]:

@@ -30,7 +30,9 @@ from tui.cells import width
 MACHINES = Path(__file__).resolve().parent / "machines"
 DEEP = (IdleState(name="C1", latency_us=1, enabled=True), IdleState(name="C6", latency_us=290, enabled=True))
 TWO = varied(
-    accelerators=AMPERE, firmware_iommu="on", os=Os(id="ubuntu", version="22.04", virtualization="none", container="none", wsl=False)
+    accelerators=AMPERE,
+    firmware_iommu="on",
+    os=Os(id="ubuntu", version="22.04", arch="x86_64", virtualization="none", container="none", wsl=False),
 )
 SLEEPY = varied(cpu=Cpu(governor="powersave", idle_states=DEEP, numa_nodes=1))
 BENCH = varied(driver=WORKING, environments=(Environment(path="/home/ana/envs/dl", frameworks={"torch": "2.15.0"}),))
@@ -58,6 +60,8 @@ def made(machine: Machine, *items: str) -> tuple[AnyAction, ...]:
     [
         ("iommu-pt", TWO, msgspec.structs.replace(TWO, accelerators=AMPERE[:1])),
         ("iommu-pt", TWO, msgspec.structs.replace(TWO, firmware=Firmware(iommu="passthrough"))),
+        ("iommu-pt", TWO, msgspec.structs.replace(TWO, os=msgspec.structs.replace(TWO.os, arch="aarch64"))),
+        ("iommu-pt", TWO, msgspec.structs.replace(detect(open_host(str(MACHINES / "rtx4090x4-epyc.json"), None)), firmware=TWO.firmware)),
         ("c-states", SLEEPY, varied(cpu=Cpu(idle_states=DEEP[:1]))),
         ("governor", SLEEPY, varied(cpu=Cpu(governor="performance"))),
         ("measure-link", BENCH, msgspec.structs.replace(BENCH, environments=())),

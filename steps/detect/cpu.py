@@ -75,7 +75,7 @@ def _first(told: Mapping[str, tuple[str, ...]], name: str) -> str | None:
 
 
 def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdigit() else None
+    return int(text) if text is not None and re.fullmatch(r"[0-9]{1,18}", text) else None
 
 
 def _model(told: Mapping[str, tuple[str, ...]], info: str) -> str | None:

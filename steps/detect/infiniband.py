@@ -21,7 +21,7 @@ def infiniband(host: Probes, bus: tuple[Device, ...], networks: tuple[Network, .
         address = device_address(host, at)
         beside = [network.name for network in networks if address is not None and network.device == address]
         for port in host.listdir(f"{at}/ports") or ():
-            if port.isdigit():
+            if re.fullmatch(r"[0-9]{1,9}", port):
                 state = (host.line(f"{at}/ports/{port}/state") or "").rpartition(":")[2].strip().lower()
                 found.append(
                     InfinibandPort(

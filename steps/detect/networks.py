@@ -91,7 +91,8 @@ def _addresses(host: Probes) -> dict[str, tuple[str, ...]]:
     for entry in document if isinstance(document, list) else ():
         if not isinstance(entry, dict) or not isinstance(entry.get("ifname"), str):
             continue
-        told = [info for info in entry.get("addr_info") or () if isinstance(info, dict)]
+        listed = entry.get("addr_info")
+        told = [info for info in listed if isinstance(info, dict)] if isinstance(listed, list) else []
         found[entry["ifname"]] = tuple(f"{info.get('local')}/{info.get('prefixlen')}" for info in told if info.get("local"))
     return found or _brief(host.run(("ip", "-br", "addr")).stdout if ("ip", "-br", "addr") in host.host.recorded() else "")
 

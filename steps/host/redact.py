@@ -20,8 +20,17 @@ _NO_SERIAL = re.compile(
     r"(\[?n/a\]?|not (specified|present|available|provided)|unknown|none|to be filled.*|default string|\W*|0+|no asset .*|.{1,3})",
     re.IGNORECASE,
 )
-_SECRET = re.compile(r"(?i)\b([\w-]*(?:token|secret|passw(?:or)?d|api[_-]?key|luks\.key|credential)[\w-]*=)(\S+)")
+_SECRET = re.compile(
+    r"""(?i)\b([\w-]*(?:token|secret|passw(?:or)?d|api[_-]?key|luks\.key|credential)[\w-]*(?:=|["']\s*:\s*|:\s+)["']?)([^\s"',}]+)"""
+)
+"""A colon counts with a quote or a blank beside it: `libsecret-1-0:amd64` is a package."""
+_BEARER = re.compile(r"(?i)\b(authorization:\s*\w+\s+)\S+")
+_TOKEN = re.compile(r"\b(?:hf|gh[pousr]|github_pat|glpat|sk|xox[abp])[_-][A-Za-z0-9_-]{16,}")
+"""What tokens of the usual services begin with."""
+_NAMED_BY_ADDRESS = re.compile(r"(?<!\w)((?:en|wl)x)([0-9a-f]{12})(?!\w)")
+"""An interface that is called by its hardware address."""
 _USERINFO = re.compile(r"(\w+://)[^/@\s:]+(?::[^/@\s]*)?@")
+_NOBODYS = ("/usr/", "/opt/rocm", "/sys/", "/proc/", "/lib/", "/bin/", "/sbin/")
 _SERIAL_FILES = ("product_serial", "product_uuid", "board_serial", "chassis_serial", "chassis_asset_tag", "board_asset_tag")
 _COMMON = frozenset(
     (
@@ -74,9 +83,9 @@ class Redaction:
         self._counts: dict[str, int] = {}
         self._names: list[tuple[re.Pattern[str], str]] = []
         self._paths: list[tuple[re.Pattern[str], str]] = []
-        for name, kind in ((host.name, "host"), *((user, "user") for user in _users(host))):
-            self._add_name(name, kind)
         everything = "\n".join(outputs)
+        for name, kind in ((host.name, "host"), *((user, "user") for user in _users(host, everything))):
+            self._add_name(name, kind)
         for file in _SERIAL_FILES:
             self._add_serial(host.read(f"/sys/class/dmi/id/{file}") or "")
         for value in _SERIAL.findall(everything):
@@ -146,10 +155,17 @@ class Redaction:
 
         return self._stand_in(found[0], made)
 
+    def _interface(self, found: re.Match[str]) -> str:
+        spelled = ":".join(found[2][at : at + 2] for at in range(0, 12, 2))
+        return found[1] + _HARDWARE.sub(self._hardware, spelled).replace(":", "")
+
     def text(self, text: str) -> str:
         """Return `text` with everything taken out."""
         text = _USERINFO.sub(r"\1", text)
         text = _SECRET.sub(r"\1REDACTED", text)
+        text = _BEARER.sub(r"\1REDACTED", text)
+        text = _TOKEN.sub("REDACTED", text)
+        text = _NAMED_BY_ADDRESS.sub(self._interface, text)
         text = _UUID.sub(self._uuid, text)
         text = _HARDWARE.sub(self._hardware, text)
         # The longest first: an address may be the beginning of another.
@@ -160,7 +176,13 @@ class Redaction:
         return text
 
     def path(self, path: str) -> str:
-        """Return a path or command line with names of people and machines taken out."""
+        """Return a path or command line with names of people and machines taken out.
+
+        Where programs and devices live no person has a folder: somebody called git must not rename /usr/bin/git.
+        """
+        path = _NAMED_BY_ADDRESS.sub(self._interface, path)
+        if path.startswith(_NOBODYS):
+            return path
         for pattern, stand_in in self._paths:
             path = pattern.sub(stand_in, path)
         return path
@@ -191,14 +213,14 @@ def without_serial(configuration: bytes) -> bytes:
     return configuration[: at + 4] + bytes(len(configuration[at + 4 : at + 12])) + configuration[at + 12 :]
 
 
-def _users(host: Host) -> tuple[str, ...]:
-    """Return the names of people's accounts."""
-    found: list[str] = []
+def _users(host: Host, outputs: str) -> tuple[str, ...]:
+    """Return the names of people's accounts: of this machine's list, and of home folders, for a directory service has others."""
+    found = [*(host.listdir("/home") or ()), *re.findall(r"(?<![\w.-])/home/([\w.-]+)", outputs)]
     for line in (host.read("/etc/passwd") or "").splitlines():
         cells = line.split(":")
-        if len(cells) > 5 and cells[2].isdigit() and (1000 <= int(cells[2]) < 60000 or cells[5].startswith("/home/")):
+        if len(cells) > 5 and re.fullmatch(r"[0-9]{1,10}", cells[2]) and (1000 <= int(cells[2]) < 60000 or cells[5].startswith("/home/")):
             found.append(cells[0])
-    return tuple(dict.fromkeys(name for name in found if name != "nobody"))
+    return tuple(dict.fromkeys(name for name in found if name not in ("nobody", "lost+found")))
 
 
 def _addresses(host: Host, outputs: str) -> tuple[str, ...]:

@@ -102,4 +102,4 @@ class RootedHost(FileTree):
 
 def version_key(kernel: str) -> list[tuple[int, str]]:
     """Order kernel names as versions: numbers by value."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"[.\-_+~]", kernel)]
+    return [(int(part), "") if re.fullmatch(r"[0-9]{1,18}", part) else (-1, part) for part in re.split(r"[.\-_+~]", kernel)]
