@@ -207,3 +207,15 @@ def test_a_network_on_another_node_than_every_card_is_a_remark() -> None:
     assert "numa-misplaced" not in {one.code for one in findings(msgspec.structs.replace(near, networks=(slow,)))}
     (found,) = [one for one in findings(msgspec.structs.replace(near, networks=(far, slow))) if one.code == "numa-misplaced"]
     assert (found.severity, found.subject) == ("info", "ens9")
+
+
+def test_a_guest_is_not_told_of_the_cache_that_its_hypervisor_made_up() -> None:
+    found = scoring.machine("vm-p100-passthrough")
+    assert "cpu-l3-small" not in {finding.code for finding in hardware.check(found, Profile())}
+
+
+def test_an_old_card_does_not_speak_for_the_window_of_a_newer_one() -> None:
+    found = scoring.machine("rtx4090x4-epyc")
+    off = msgspec.structs.replace(found, firmware=msgspec.structs.replace(found.firmware, resizable_bar=False))
+    assert all(card.bar1_bytes is not None and card.bar1_bytes > 20 << 30 for card in found.accelerators if card.vendor == "nvidia")
+    assert "resizable-bar-off" not in {finding.code for finding in firmware.check(off, Profile())}

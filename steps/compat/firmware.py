@@ -26,10 +26,18 @@ def resizable_bar_off(machine: Machine) -> Finding | None:
     found = resizable(machine)
     if machine.firmware.resizable_bar is not False or guest(machine) or not found:
         return None
-    seen = [card for card in found if card.bar1_bytes is not None]
+    # The machine's word may come from another, older card.
+    seen = [card for card in found if card.bar1_bytes is not None and not _reached_whole(card)]
+    if not seen and any(card.bar1_bytes is not None for card in found):
+        return None
     because = (", ".join(f"{card.address} {short_name(card)}: BAR1 = {(card.bar1_bytes or 0) >> 20} MB" for card in seen),)
     window = f"{min(card.bar1_bytes or 0 for card in seen) >> 20} MB" if seen else "256 MB"
     return setting("resizable-bar-off", "Resizable BAR", because, window=window)
+
+
+def _reached_whole(card: Accelerator) -> bool:
+    """Whether the window is as large as the card's memory, or nearly: some of the memory is never shown."""
+    return card.bar1_bytes is not None and card.memory_bytes is not None and card.bar1_bytes >= card.memory_bytes * 3 // 4
 
 
 def above_4g_off(machine: Machine) -> Finding | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from itertools import combinations
 
 from steps.catalog import devices, guide
+from steps.compat.setting import guest
 from steps.detect.measures import cache, card_memory, cards, memory, short_name, storage
 from steps.model.base import Param, Words, phrase
 from steps.model.finding import Finding, Severity
@@ -35,7 +36,8 @@ def cpu_l3_small(machine: Machine) -> Finding | None:
     """Less last-level cache than the guide wants."""
     wanted = guide.demand("cpu-l3")
     size = machine.cpu.l3_bytes
-    if size is None or wanted.met(size):
+    # A hypervisor makes up what its guests see of the cache.
+    if size is None or wanted.met(size) or guest(machine):
         return None
     because = (phrase("hardware.because.l3", cpu=machine.cpu.model or "CPU", size=cache(size)),)
     return short("cpu-l3-small", machine.cpu.model or "CPU", wanted.source, because, size=cache(size), minimum=cache(int(wanted.minimum)))
@@ -120,7 +122,7 @@ def memory_small(machine: Machine) -> Finding | None:
 
 def memory_no_ecc(machine: Machine) -> Finding | None:
     """Main memory does not correct errors."""
-    if machine.memory.ecc is not False or _virtual(machine):
+    if machine.memory.ecc is not False or guest(machine):
         return None
     because = (phrase("hardware.because.no-ecc", type=machine.memory.type or "RAM"),)
     return short("memory-no-ecc", machine.memory.type or "RAM", guide.demand("memory").source, because, "info")
@@ -237,8 +239,3 @@ def _card_fact(machine: Machine, card: Accelerator, said: str) -> str:
     """Return one fact about one card."""
     id = f" ({card.pci_id})" if card.pci_id and card.pci_id != short_name(card) else ""
     return f"GPU {machine.accelerators.index(card)} {short_name(card)}{id}: {said}"
-
-
-def _virtual(machine: Machine) -> bool:
-    """Whether the machine is a guest, so that firmware and memory are the host's business."""
-    return machine.os.virtualization not in (None, "none") or machine.os.wsl is True
