@@ -90,4 +90,6 @@ class Source:
             return question()
         except (Unreachable, Garbled) as trouble:
             self._said(f"{name}: {trouble}")
-            return None
+        except Exception as trouble:  # noqa: BLE001 - a foreign answer may be wrong in ways that nobody has thought of
+            self._said(f"{name}: {type(trouble).__name__}")
+        return None
