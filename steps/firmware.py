@@ -5,7 +5,9 @@ from __future__ import annotations
 from steps import checklist, tuning
 from steps.catalog import guide
 from steps.compat import firmware as rules
+from steps.compat.case import Case
 from steps.compat.setting import guest
+from steps.compat.system_rules import signed
 from steps.model.action import AnyAction
 from steps.model.base import Words, phrase
 from steps.model.choice import Choice, Note, Option
@@ -41,8 +43,12 @@ def choices(machine: Machine, answers: Profile) -> tuple[Choice, ...]:
 
 
 def check(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
-    """Return what the BIOS should be asked for; what a person has confirmed by eye is only a remark until it is measured again."""
-    return (*rules.judge_firmware(machine), *(gap for gap in machine.gaps if gap.step == KEY))
+    """Return what the BIOS should be asked for; what a person has confirmed by eye is only a remark until it is measured again.
+
+    Of a refused module there is nothing to say once the answers put a signed one in its place.
+    """
+    replaced = {"secure-boot-unsigned-module"} if signed(Case(machine, answers)) else set()
+    return (*(one for one in rules.judge_firmware(machine) if one.code not in replaced), *(gap for gap in machine.gaps if gap.step == KEY))
 
 
 def actions(machine: Machine, answers: Profile, target: Target) -> tuple[AnyAction, ...]:

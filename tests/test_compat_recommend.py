@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
+from steps import planning
 from steps.compat.solve import judge, recommend
 from steps.compat.wishes import parse
 from steps.detect.machine import detect
@@ -30,6 +31,8 @@ ADVISED: dict[str, tuple[str | None, str | None, str | None, str, str]] = {
     "dgx-spark-gb10": (None, None, "keep", "2.14.1", "cu130"),
     "gcp-t4x2": ("620", "open", "nvidia-repo", "2.14.1", "cu130"),
     "gh200-qct": ("580", "open", "distro", "2.14.1", "cu130"),
+    # Its own 515 lies over apt's: no state to keep, although the release that Ubuntu 18.04 has instead is older.
+    "gt1030x2-run-over-apt": ("470", "proprietary", "distro", "2.6.0", "cu118"),
     "k80x2-board-legacy470": (None, None, "keep", "2.7.1", "cu118"),
     "laptop-katana-4070-secureboot": ("580", "open", "distro", "2.14.1", "cu130"),
     "nogpu-dell-r6515": (None, None, None, "2.14.1", "cpu"),
@@ -49,6 +52,23 @@ ADVISED: dict[str, tuple[str | None, str | None, str | None, str, str]] = {
 def captured(name: str) -> Machine:
     """Return the machine of a capture."""
     return detect(open_host(str(FOLDER / f"{name}.json"), None))
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_no_step_finds_an_error_in_what_is_recommended(name: str) -> None:
+    answer = recommend(captured(name))
+    assert answer.choices is not None
+    assert [one for one in planning.findings(captured(name), answer.choices) if one.severity == "error"] == []
+
+
+def test_a_module_that_secure_boot_refuses_is_said_until_a_signed_one_is_planned() -> None:
+    def codes(source: str) -> set[str]:
+        patch: dict[str, Any] = {"driver.branch": "580", "driver.flavor": "proprietary", "driver.source": source}
+        found = planning.findings(captured("vm-a6000-3090-secureboot"), answered(Profile(), patch))
+        return {one.code for one in found if one.severity == "error"}
+
+    assert "secure-boot-unsigned-module" not in codes("distro")
+    assert "secure-boot-unsigned-module" in codes("nvidia-repo")
 
 
 @pytest.mark.parametrize("name", CAPTURES)

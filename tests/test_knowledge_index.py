@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import time
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -173,6 +175,80 @@ def test_an_index_in_a_folder_is_read_too(tmp_path: Path) -> None:
         "3.12",
         f"file://{tmp_path}/files/torch-9.0-cp312-cp312-linux_x86_64.whl",
     )
+
+
+GOOD = "torch-9.0-cp312-cp312-manylinux_2_28_x86_64.whl"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        f'<a href="http://[::1/{GOOD}">x</a>',
+        f'<a href="http://[::1/x#{GOOD}">x</a>',
+        f'<a href="torch-{"1" * 5000}-cp312-cp312-linux_x86_64.whl">x</a>',
+        f'<a href="torch-9.{"1" * 5000}-cp312-cp312-linux_x86_64.whl">x</a>',
+        f'<a href="torch-9.0-cp3{"1" * 5000}-cp3{"1" * 5000}-manylinux_2_{"1" * 5000}_x86_64.whl">x</a>',
+        "<![x[",
+        "<!x[<a>",
+    ],
+)
+def test_what_is_wrong_on_a_page_costs_only_itself(tmp_path: Path, page: str) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "jax").mkdir()
+    (tmp_path / "torch" / "index.html").write_text(f'<a href="{GOOD}">x</a>{page}')
+    (tmp_path / "jax" / "index.html").write_text(page)
+    _, source = read(f"file://{tmp_path}")
+    found = source.projects(("torch", "jax"))
+    good = [wheel for wheel in found["torch"] or () if wheel.python and wheel.glibc]
+    assert found["torch"] is None or [wheel.file for wheel in good] == [GOOD]
+    assert not [wheel for wheel in found["jax"] or () if wheel.python or wheel.glibc]
+
+
+def test_an_address_that_is_none_in_json_costs_only_itself() -> None:
+    world = Index()
+    world.add(GOOD)
+    world.add("torch-9.1-cp312-cp312-manylinux_2_28_x86_64.whl")
+    world.projects["torch"][1]["url"] = "http://[::1/x.whl"
+    with serving(world) as address:
+        assert [wheel.version for wheel in index.project(Web(), address, "torch")] == ["9.0"]
+
+
+@pytest.mark.parametrize("harm", ["encrypted", "packed", "cut"])
+def test_a_wheel_that_cannot_be_opened_is_said_and_not_known(harm: str) -> None:
+    world = Index()
+    world.add(GOOD, beside=False)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("torch-9.0.dist-info/METADATA", "Name: torch\n" * 200)
+    data = bytearray(packed.getvalue())
+    directory = data.index(b"PK\x01\x02")
+    if harm == "encrypted":
+        data[6] |= 1
+        data[directory + 8] |= 1
+    elif harm == "packed":
+        data[58:70] = b"\xff" * 12
+    else:
+        del data[20:40]
+    world.bodies[f"/files/{GOOD}"] = bytes(data)
+    with serving(world) as address:
+        said, source = read(address)
+        (wheel,) = source.projects(("torch",))["torch"] or ()
+        assert source.metadata((wheel,)) == {}
+    assert len(said) == 1
+
+
+def test_a_question_that_fails_in_an_unthought_of_way_is_not_known(capsys: pytest.CaptureFixture[str]) -> None:
+    def broken() -> int:
+        raise KeyError("x")
+
+    assert within(1.0, [lambda: 1, broken]) == [1, None]
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("address", ["http://[::1/x", "http://h:99999999/x", "http://" + "a" * 300 + "/"])
+def test_an_address_that_is_none_is_not_reached(address: str) -> None:
+    with pytest.raises(Unreachable):
+        Web(seconds=1).get(address)
 
 
 def test_an_index_of_another_kind_is_named_and_refused() -> None:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from steps.errors import PreflightError
@@ -84,6 +85,14 @@ def test_the_environment_wins_over_files_and_uvs_variables_over_pips() -> None:
     assert found.extra_index_urls == ("https://one.example/simple", "https://two.example/simple")
     assert found.find_links == ("/a", "/b", "/c")
     assert found.proxy == "http://proxy.example:3128"
+
+
+@pytest.mark.parametrize("name", ["PIP_INDEX_URL", "UV_INDEX", "PIP_EXTRA_INDEX_URL"])
+def test_an_index_with_a_password_is_not_kept_and_its_being_there_is(name: str) -> None:
+    found = settings({name: "https://ada:secret@lab.example/simple"})
+    assert (found.index_url, found.extra_index_urls, found.index_hidden) == (None, (), True)
+    assert b"secret" not in msgspec.json.encode(found)
+    assert not settings({name: "https://lab.example/simple"}).index_hidden
 
 
 def test_a_named_index_of_uv_is_taken_by_its_address() -> None:

@@ -16,7 +16,9 @@ from steps.headless import offering
 from steps.host.base import Result
 from steps.host.local import LocalHost
 from steps.host.opening import open_host
-from steps.knowledge import confirm, offers
+from steps.host.web import Unreachable
+from steps.knowledge import confirm, offers, update
+from steps.knowledge.source import Source
 from steps.managers import offered
 from steps.managers.index import Garbled
 from steps.model.finding import Finding
@@ -149,6 +151,26 @@ def test_without_a_network_the_lists_still_answer_and_nothing_is_asked() -> None
     found = offers.live(NOBLE, Told({"apt-cache policy": POLICY}), Installer(index_url="http://127.0.0.1:9/simple"), now=5.0, seconds=3.0)
     assert (found.wheels, found.added, found.asked) == (None, None, None)
     assert place_of(found, ("nvidia-driver-580-open",)) == "here"
+
+
+def test_an_index_with_a_password_is_not_asked_and_neither_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def get(_: object, address: str, **__: object) -> None:
+        asked.append(address)
+        raise Unreachable("in no test")
+
+    monkeypatch.setattr("steps.host.web.Web.get", get)
+    hidden = Installer(index_hidden=True)
+    said: list[str] = []
+    source = Source(hidden, seconds=3.0, said=said.append)
+    assert source.projects(("torch", "jax")) == {"torch": None, "jax": None}
+    assert source.at(("https://download.pytorch.org/whl/cu126",), "torch") == [None]
+    assert offers.live(Machine(), Told({}), hidden, now=1.0).wheels is None
+    made = update.prepared(Machine(), Told({}), hidden, today="2027-03-01")
+    assert not set(made.files) & {"torch.toml", "tensorflow.toml", "jax.toml"}
+    assert made.unread == tuple(dict.fromkeys(said))
+    assert asked == []
 
 
 def test_a_slow_index_holds_nobody() -> None:

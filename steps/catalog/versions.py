@@ -6,13 +6,17 @@ import re
 from functools import cache
 
 Number = tuple[int, ...]
+_DIGITS = 400
 
 
 @cache
 def number(version: str) -> Number:
-    """Return the leading numbers of a version: `580.65.06` is (580, 65, 6), `12.8` is (12, 8); () when there are none."""
+    """Return the leading numbers of a version: `580.65.06` is (580, 65, 6), `12.8` is (12, 8); () when there are none.
+
+    Of a number without end, as no release has one, its first digits count: Python refuses to read it.
+    """
     found = re.match(r"\d+(?:\.\d+)*", version.strip())
-    return tuple(int(part) for part in found.group().split(".")) if found else ()
+    return tuple(int(part[:_DIGITS]) for part in found.group().split(".")) if found else ()
 
 
 def at_least(version: str, floor: str) -> bool:

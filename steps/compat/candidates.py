@@ -94,6 +94,8 @@ def _worth_it(case: Case, asked: bool) -> bool:
 def _rank(case: Case) -> tuple[object, ...]:
     """Return the sort key of the contract's preference, smaller is better."""
     row, keep = case.driver.row, case.driver.source == "keep"
+    # Two installations over each other are no state to keep: the next upgrade of either breaks the other.
+    settled = keep and case.machine.driver.source != "mixed"
     ended = row is None or bool(row.end_of_life and row.end_of_life <= stack.checked())
     needs_key = case.machine.firmware.secure_boot == "enabled" and not keep and not signed(case)
     age = tuple(-part for part in number((row.end_of_life or "0").replace("-", ".") if row and ended else case.driver.branch or ""))
@@ -103,7 +105,8 @@ def _rank(case: Case) -> tuple[object, ...]:
     kind = 0 if ended else _KINDS[row.kind] if row else 9
     return (
         ended,
-        not keep,
+        not settled,
+        keep and not settled,
         needs_key,
         distance(case),
         kind,

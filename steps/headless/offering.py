@@ -84,6 +84,7 @@ def _asked_of(machine: Machine, host: Host, installer: Installer) -> str:
             machine.os.arch or "?",
             installer.index_url or "",
             *installer.extra_index_urls,
+            *(["hidden"] if installer.index_hidden else []),
             invoking_owner().name,
         )
     )

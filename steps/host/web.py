@@ -75,9 +75,12 @@ class Web:
 
         Raises `Unreachable`.
         """
-        parts = urlsplit(address)
-        if parts.scheme == "file" and self._local:
-            return _from_disk(address, parts, most)
+        try:
+            parts = urlsplit(address)
+            if parts.scheme == "file" and self._local:
+                return _from_disk(address, parts, most)
+        except ValueError:
+            raise Unreachable("no address to read") from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise Unreachable(f"no address to read: {shown(address)}")
         headers = {"Accept": accept, "User-Agent": _AGENT}
@@ -150,7 +153,8 @@ def within(seconds: float, questions: Sequence[Callable[[], T]]) -> list[T | Non
     slots = threading.Semaphore(AT_ONCE)
 
     def ask(at: int) -> None:
-        with slots, contextlib.suppress(Unreachable):
+        # Whatever a foreign answer makes of a question, its thread ends without a word, and the answer is not known.
+        with slots, contextlib.suppress(Exception):
             answers[at] = questions[at]()
 
     threads = [threading.Thread(target=ask, args=(at,), daemon=True) for at in range(len(questions))]

@@ -20,7 +20,8 @@ class Source:
     """What the indexes say; what could not be read is told to `said` and left out."""
 
     def __init__(self, installer: Installer, *, seconds: float, said: Callable[[str], None]) -> None:
-        self.addresses = index.indexes(installer.index_url, installer.extra_index_urls)
+        # Another index than the installer's own would answer for what it does not have.
+        self.addresses = () if installer.index_hidden else index.indexes(installer.index_url, installer.extra_index_urls)
         self._ends = time.monotonic() + seconds
         self._said = said
         local = any(urlsplit(one).scheme == "file" for one in self.addresses)
@@ -29,7 +30,7 @@ class Source:
     @property
     def site(self) -> str:
         """Return the host of the main index; an index in a folder is this machine's."""
-        parts = urlsplit(self.addresses[0])
+        parts = urlsplit(next(iter(self.addresses), ""))
         return (parts.netloc.rpartition("@")[2] or "localhost").lower()
 
     @property
@@ -39,10 +40,15 @@ class Source:
 
     def projects(self, names: Sequence[str]) -> Mapping[str, tuple[Wheel, ...] | None]:
         """Return the wheels of projects, oldest release first; `None` for one that no index could be asked about."""
+        if not self.addresses:
+            self._said("the address of the index holds a password, so the index is not asked")
+            return dict.fromkeys(names)
         return dict(zip(names, self._all([partial(self._project, name) for name in names], names), strict=True))
 
     def at(self, addresses: Sequence[str], name: str) -> list[tuple[Wheel, ...] | None]:
-        """Return the wheels of one project at each of some other indexes; `None` for one that did not answer."""
+        """Return the wheels of one project at each of some other indexes; `None` for one that did not answer or is not to be asked."""
+        if not self.addresses:
+            return [None] * len(addresses)
         return self._all([partial(index.project, self._web, address, name) for address in addresses], [name] * len(addresses))
 
     def _project(self, name: str) -> tuple[Wheel, ...] | None:
@@ -84,4 +90,6 @@ class Source:
             return question()
         except (Unreachable, Garbled) as trouble:
             self._said(f"{name}: {trouble}")
-            return None
+        except Exception as trouble:  # noqa: BLE001 - a foreign answer may be wrong in ways that nobody has thought of
+            self._said(f"{name}: {type(trouble).__name__}")
+        return None

@@ -5,8 +5,11 @@ from __future__ import annotations
 import email.parser
 import io
 import json
+import lzma
 import re
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from email.utils import parsedate_to_datetime
 from html.parser import HTMLParser
@@ -30,9 +33,22 @@ _BLOCK = 1 << 20
 _WHEEL = re.compile(
     r"(?P<name>[A-Za-z0-9._]+)-(?P<version>[A-Za-z0-9._+!]+)(-\d[A-Za-z0-9._]*)?-(?P<tag>[a-z0-9._]+-[a-z0-9._]+-[A-Za-z0-9._]+)\.whl"
 )
-_FINAL = re.compile(r"\d+(\.\d+)*(\.post\d+)?(\+[a-z0-9.]+)?")
-_LINUX = re.compile(r"(?:many)?linux(?:1|2010|2014|_(\d+)_(\d+))?_(x86_64|aarch64)")
+_FINAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,5}(\.post[0-9]{1,9})?(\+[a-z0-9.]{1,60})?")
+_LINUX = re.compile(r"(?:many)?linux(?:1|2010|2014|_([0-9]{1,3})_([0-9]{1,3}))?_(x86_64|aarch64)")
 _NAMED_GLIBC = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
+_NO_ARCHIVE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    ValueError,
+    LookupError,
+    ArithmeticError,
+    RuntimeError,
+    EOFError,
+    OSError,
+)
+"""What the reader of archives raises over one that is cut, encrypted or made up."""
 Arch = Literal["x86_64", "aarch64"]
 
 
@@ -57,7 +73,7 @@ class Wheel(Record):
     def python(self) -> str | None:
         """Return the Python line it is for (`3.12`); `None` for one that is for many, or for free-threaded Python."""
         interpreter, abi, _ = self.tag.split("-")
-        found = re.fullmatch(r"cp(\d)(\d+)", interpreter)
+        found = re.fullmatch(r"cp([0-9])([0-9]{1,3})", interpreter)
         return f"{found[1]}.{found[2]}" if found and abi in (interpreter, f"{interpreter}m", f"{interpreter}mu") else None
 
     def linux(self, arch: Arch) -> bool:
@@ -111,8 +127,12 @@ def _wheels(found: Iterable[Mapping[str, Any]], name: str, base: str) -> Iterato
         matched = _WHEEL.fullmatch(str(entry.get("filename", "")))
         if not matched or re.sub(r"[-_.]+", "-", matched["name"]).lower() != name or not _FINAL.fullmatch(matched["version"]):
             continue
-        address = urldefrag(urljoin(base, str(entry.get("url", "")))).url
-        here, there = urlsplit(base).scheme, urlsplit(address).scheme
+        try:
+            address = urldefrag(urljoin(base, str(entry.get("url", "")))).url
+            here, there = urlsplit(base).scheme, urlsplit(address).scheme
+        except ValueError:
+            # `http://[::1/` is no address, and no reason to lose the others.
+            continue
         if entry.get("yanked") or there not in ("http", "https", here) or (there == "file" != here):
             continue
         size, day, python = entry.get("size"), entry.get("upload-time"), entry.get("requires-python")
@@ -152,10 +172,14 @@ class _Links(HTMLParser):
         href = given.get("href")
         if tag != "a" or not href:
             return
+        try:
+            path = urlsplit(href).path
+        except ValueError:
+            return
         said = given.get("data-core-metadata", given.get("data-dist-info-metadata", "false"))
         self.found.append(
             {
-                "filename": unquote(urlsplit(href).path.rpartition("/")[2]),
+                "filename": unquote(path.rpartition("/")[2]),
                 "url": href,
                 "requires-python": given.get("data-requires-python"),
                 "yanked": "data-yanked" in given,
@@ -167,7 +191,10 @@ class _Links(HTMLParser):
 def _from_html(body: bytes, base: str) -> Iterator[Mapping[str, Any]]:
     """Yield the files of a page in HTML."""
     page = _Links()
-    page.feed(body.decode("utf-8", "replace"))
+    try:
+        page.feed(body.decode("utf-8", "replace"))
+    except (ValueError, AssertionError):
+        raise Garbled(f"no index page: {urlsplit(base).hostname}") from None
     if not page.found and b"<a" not in body.lower() and b"<html" not in body.lower():
         raise Garbled(f"no index page: {urlsplit(base).hostname}")
     yield from page.found
@@ -194,7 +221,7 @@ def measured(web: Web, wheel: Wheel) -> tuple[int | None, str | None]:
     if answer.modified:
         try:
             day = parsedate_to_datetime(answer.modified).date().isoformat()
-        except ValueError:
+        except (ValueError, TypeError, OverflowError):
             day = None
     return wheel.size or answer.total, wheel.uploaded or day
 
@@ -207,7 +234,7 @@ def _from_wheel(web: Web, wheel: Wheel) -> bytes:
             if len(names) != 1 or archive.getinfo(names[0]).file_size > _MOST_METADATA:
                 raise Garbled(f"no metadata: {wheel.file}")
             return archive.read(names[0])
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError) as error:
+    except _NO_ARCHIVE as error:
         raise Garbled(f"{wheel.file}: {error}") from None
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from steps.host.base import Host
 
 _LINES = tuple(f"3.{minor}" for minor in range(9, 16))
+_INDEX = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
+_EXTRA = ("UV_INDEX", "UV_EXTRA_INDEX_URL", "PIP_EXTRA_INDEX_URL")
 _INTERPRETER_FOLDERS = ("/usr/bin", "/usr/local/bin")
 
 
@@ -28,12 +30,11 @@ def settings(host: Host, environ: Mapping[str, str], *, home: str, user: str | N
 
     def addresses(setting: str, *names: str) -> tuple[str, ...]:
         """Return the addresses of a setting: of the first variable that is set, else of pip's files."""
-        said = next((environ[name] for name in names if environ.get(name, "").strip()), None)
-        found = re.split(r"[\s,]+", (config.get(setting, "") if said is None else said).strip())
-        return _public(setting, tuple(_plain_index(part) for part in found if part), carried=said is not None)
+        said = _said(environ, names)
+        return _public(setting, _split(config.get(setting, "") if said is None else said), carried=said is not None)
 
-    index = addresses("index-url", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
-    extra = addresses("extra-index-url", "UV_INDEX", "UV_EXTRA_INDEX_URL", "PIP_EXTRA_INDEX_URL")
+    index = addresses("index-url", *_INDEX)
+    extra = addresses("extra-index-url", *_EXTRA)
     proxy = addresses("proxy", "PIP_PROXY", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy")
     # Folders and pages of wheels add up; an index takes the place of another.
     links = (*addresses("", "UV_FIND_LINKS"), *addresses("", "PIP_FIND_LINKS"), *addresses("find-links"))
@@ -43,6 +44,7 @@ def settings(host: Host, environ: Mapping[str, str], *, home: str, user: str | N
         pythons=_pythons(host, home),
         index_url=index[0] if index else None,
         extra_index_urls=extra,
+        index_hidden=any(_hidden(environ, names) for names in (_INDEX, _EXTRA)),
         find_links=tuple(dict.fromkeys(links)),
         proxy=proxy[0] if proxy else None,
         certificates=next(filter(None, variables), None) or config.get("cert"),
@@ -50,6 +52,21 @@ def settings(host: Host, environ: Mapping[str, str], *, home: str, user: str | N
         user=user,
         environments="/opt/bringup/envs" if uid == 0 and user in (None, "root") else f"{home}/envs",
     )
+
+
+def _said(environ: Mapping[str, str], names: tuple[str, ...]) -> str | None:
+    """Return the value of the first of these variables that is set."""
+    return next((environ[name] for name in names if environ.get(name, "").strip()), None)
+
+
+def _split(value: str) -> tuple[str, ...]:
+    """Return the addresses of a setting."""
+    return tuple(_plain_index(part) for part in re.split(r"[\s,]+", value.strip()) if part)
+
+
+def _hidden(environ: Mapping[str, str], names: tuple[str, ...]) -> bool:
+    """Return whether the environment names an index here whose address holds credentials."""
+    return any(holds_credentials(one) for one in _split(_said(environ, names) or ""))
 
 
 def _plain_index(address: str) -> str:

@@ -30,6 +30,8 @@ class Installer(Record):
     """The interpreter that `bringup` runs on, where the target can run it too: it certainly can make an environment."""
     index_url: str | None = None
     extra_index_urls: tuple[str, ...] = ()
+    index_hidden: bool = False
+    """Whether the environment names an index with a password: the installer is handed it, it stands nowhere, and nobody else asks."""
     find_links: tuple[str, ...] = ()
     proxy: str | None = None
     certificates: str | None = None
