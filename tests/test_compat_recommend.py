@@ -33,7 +33,7 @@ ADVISED: dict[str, tuple[str | None, str | None, str | None, str, str]] = {
     "gh200-qct": ("580", "open", "distro", "2.14.1", "cu130"),
     # Its own 515 lies over apt's: no state to keep, although the release that Ubuntu 18.04 has instead is older.
     "gt1030x2-run-over-apt": ("470", "proprietary", "distro", "2.6.0", "cu118"),
-    "k80x2-board-legacy470": (None, None, "keep", "2.7.1", "cu118"),
+    "k80x2-board-legacy470": (None, None, "keep", "2.3.1", "cu118"),
     "laptop-katana-4070-secureboot": ("580", "open", "distro", "2.14.1", "cu130"),
     "nogpu-dell-r6515": (None, None, None, "2.14.1", "cpu"),
     "p40-3090-mixed": (None, None, "keep", "2.14.1", "cu126"),

@@ -22,6 +22,8 @@ class TorchVariant(Record):
     arch_probable: tuple[str, ...] = ()
     min_arch: str | None = None
     glibc: str | None = None
+    cudnn: str | None = None
+    """The line of the cuDNN that the wheel pins, where it is known."""
     note: str | None = None
     source: str | None = None
 

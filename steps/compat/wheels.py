@@ -124,7 +124,18 @@ def capability_floors(case: Case) -> list[tuple[str, str, str]]:
     plugin = jax_plugin(case)
     if plugin and plugin.cc_min:
         found.append((f"jax[{plugin.name}] {case.answers.frameworks['jax']}", plugin.cc_min, plugin.source))
+    release, brought = torch_release(case), brought_cudnn(case)
+    if release and brought and brought.cc_min:
+        found.append((f"cuDNN {brought.version} (torch {release.version}+{variant_name(case)})", brought.cc_min, brought.source))
     return found
+
+
+def brought_cudnn(case: Case) -> stack.Cudnn | None:
+    """Return the row of the cuDNN that the wanted PyTorch wheel brings along; `None` when it is not known."""
+    variant, cuda = torch_variant(case), cuda_of(variant_name(case))
+    if variant is None or variant.cudnn is None or cuda is None:
+        return None
+    return next((row for row in stack.cudnns() if (row.version, row.cuda_major) == (variant.cudnn, number(cuda)[0])), None)
 
 
 LINES = tuple(f"3.{minor}" for minor in range(7, 17))
