@@ -28,7 +28,7 @@ def test_a_flood_neither_fills_memory_nor_holds_up_keys_nor_loses_a_line(tmp_pat
         viewer.press(b"\x1b[H")
         viewer.until(lambda seen: "line 0000000" in seen and "8 of 200,000" in seen)
         viewer.press(b"/0123456 of\r")
-        viewer.until(lambda seen: "line 0123456" in seen)
+        viewer.until(lambda seen: "Search: 0123456 of" in seen and "line 0123456" in seen and "Esc close" in seen)
         viewer.press(b"\x1b")
         viewer.until(lambda seen: "Search:" not in seen and "q leave" in seen)
         assert viewer.resident() <= MOST_MB
