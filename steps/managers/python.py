@@ -60,7 +60,7 @@ def _by_version(line: str) -> tuple[int, ...]:
 
 
 def place(profile: Profile, target: Target) -> Place:
-    """Return where the environment goes; raises `PreflightError` when no Python of its line can be had."""
+    """Return where the environment goes; raises `PreflightError` when no Python of its line can be had, or for another manager."""
     found = interpreter(profile, target.installer)
     if found is None:
         raise (
@@ -68,7 +68,10 @@ def place(profile: Profile, target: Target) -> Place:
             if profile.environment.python
             else PreflightError("no-python")
         )
-    manager: Literal["uv", "venv"] = "venv" if profile.environment.manager == "venv" else "uv"
+    asked = profile.environment.manager or "uv"
+    if asked not in ("uv", "venv"):
+        raise PreflightError("environment-manager", manager=asked)
+    manager: Literal["uv", "venv"] = "venv" if asked == "venv" else "uv"
     return Place(manager=manager, path=_folder(profile, target.installer), interpreter=found)
 
 
