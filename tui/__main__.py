@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -64,6 +63,8 @@ def _guarded(argv: list[str], environ: Mapping[str, str]) -> int:
         from steps.text import say_error
 
         if asked.get("verbose"):
+            import traceback
+
             traceback.print_exc()
         detail = f"{type(error).__name__}: {error}"
         _print(f"bringup: {say_error(language, 'bug', {'detail': detail})}", sys.stderr)
