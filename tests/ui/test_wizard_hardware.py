@@ -96,7 +96,7 @@ async def test_a_ticked_command_line_wants_the_word_and_a_wrong_one_starts_nothi
     async def play(app: BringupApp, house: Watched, pilot: Pilot[Any]) -> None:
         press = pilot.press
         await press("enter", "tab", "space")
-        assert app.wizard.answers.firmware.linux == ("iommu-pt",)
+        assert app.wizard.answers.firmware.linux == ("c-states",)
         app.go_review()
         await pilot.pause()
         await press("enter")
