@@ -97,3 +97,10 @@ def as_nobody(act: Callable[[], str]) -> str:
         text = pipe.read().decode()
     os.waitpid(pid, 0)
     return text
+
+
+def ran(*actions: AnyAction, rehearsal: bool = False) -> client.RunHandle:
+    """Return the run of a plan of `actions`, ended."""
+    handle = client.start(plan_of(*actions, rehearsal=rehearsal), sudo=None)
+    ended(handle)
+    return handle

@@ -16,10 +16,10 @@ import pytest
 from steps.engine import client, journal
 from steps.engine.folder import Refusal
 from steps.errors import InputError, PreflightError
-from steps.model.action import AnyAction, Command, RemovePath, Run, Write
+from steps.model.action import Command, RemovePath, Run, Write
 from steps.model.base import Phrase
 from steps.model.run import Entry, RunState
-from tests.engine_kit import ended, kill_runner, output, plan_of, runner_pid, stand_in, statuses, wait_until, works
+from tests.engine_kit import ended, kill_runner, output, plan_of, ran, runner_pid, stand_in, statuses, wait_until, works
 
 
 @pytest.fixture(autouse=True)
@@ -29,12 +29,6 @@ def state(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.setenv("BRINGUP_STATE", folder)
         monkeypatch.delenv("SUDO_UID", raising=False)
         yield Path(folder)
-
-
-def ran(*actions: AnyAction, rehearsal: bool = False) -> client.RunHandle:
-    handle = client.start(plan_of(*actions, rehearsal=rehearsal), sudo=None)
-    ended(handle)
-    return handle
 
 
 def undone(handle: client.RunHandle) -> RunState:

@@ -15,10 +15,10 @@ import pytest
 from steps.engine import client, launch
 from steps.engine.folder import Origin, Refusal, create, invoking_owner
 from steps.errors import BringupError, Busy, InputError, PreflightError
-from steps.model.action import AnyAction, Command, Run, Write
+from steps.model.action import Command, Run, Write
 from steps.model.plan import digest, names
 from steps.model.profile import DriverAnswers, Profile, ToolkitAnswers
-from tests.engine_kit import ended, plan_of, stand_in, statuses, works
+from tests.engine_kit import ended, plan_of, ran, stand_in, statuses, works
 
 
 @pytest.fixture(autouse=True)
@@ -28,12 +28,6 @@ def state(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.setenv("BRINGUP_STATE", folder)
         monkeypatch.delenv("SUDO_UID", raising=False)
         yield Path(folder)
-
-
-def ran(*actions: AnyAction, rehearsal: bool = False) -> client.RunHandle:
-    handle = client.start(plan_of(*actions, rehearsal=rehearsal), sudo=None)
-    ended(handle)
-    return handle
 
 
 def all_at_once(*acts: Callable[[], object]) -> list[BringupError | None]:
