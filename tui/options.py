@@ -90,7 +90,7 @@ def parser(language: Language = "en", *, helpful: bool = True) -> argparse.Argum
     _Parser.language = language
     common = _common(about)
     top = _Parser(prog="bringup", parents=[common], description=about("usage.about"), add_help=False)
-    verbs = top.add_subparsers(dest="verb", metavar="VERB")
+    verbs = top.add_subparsers(dest="verb", metavar="VERB", prog=top.prog)
     added = {
         name: verbs.add_parser(name, parents=[common], help=about(f"verb.{name}"), description=about(f"verb.{name}"), add_help=False)
         for name in VERBS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from steps.detect.pci import generation
-from steps.host.redact import extended_capability
+from steps.host.pci_space import extended_capability
 from steps.model.base import Record
 
 _STATUS, _CAPABILITIES = 0x06, 0x34

@@ -41,7 +41,8 @@ def detect(host: Host) -> Machine:
 
 def _detect(host: Probes) -> Machine:
     # Everything that may keep us waiting is started first and asked for last.
-    host.ahead(*system.ASKED, *memory.ASKED, *firmware.ASKED, *cpu.ASKED, networks.IP, toolkits.NVCC)
+    system.ahead(host)
+    host.ahead(*memory.ASKED, *firmware.ASKED, *cpu.ASKED, networks.IP, toolkits.NVCC)
     installed = packages.packages(host)
     tools.ahead(host, installed)
     modules.ahead(host)

@@ -55,7 +55,9 @@ def held(host: Probes) -> tuple[str, ...] | None:
     """Return the packages that dpkg was told to leave as they are; `None` where that could not be seen (rpm keeps its own list)."""
     status = host.read(STATUS)
     if status is not None:
-        return tuple(re.findall(r"^Package: (\S+)\nStatus: hold ", status, re.MULTILINE))
+        # Few machines hold a package, and the file has a megabyte: the mark is looked for, and then the line before it.
+        before = (part.rpartition("\n")[2] for part in status.split("\nStatus: hold ")[:-1])
+        return tuple(line.removeprefix("Package: ") for line in before if line.startswith("Package: "))
     listed = _recorded(host, ("dpkg", "-l"))
     return tuple(name.partition(":")[0] for name in re.findall(r"^h[a-zA-Z][ R]? +(\S+)", listed, re.MULTILINE)) if listed else None
 

@@ -2,11 +2,54 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
+import threading
+from collections.abc import Callable
+from functools import partial
 
 from steps.host.base import Host, Result
 
 _MOST_DIGITS = 24
+_MOST_AT_ONCE = 8
+
+
+class _Answer:
+    """What a probe answers: at once, or when the thread that asks it is done.
+
+    `concurrent.futures` does the same and costs a tenth of all that looking at a machine may cost, for it loads the logging.
+    """
+
+    def __init__(self, ask: Callable[[], Result]) -> None:
+        self._ask = ask
+        self._result: Result | None = None
+        self._error: BaseException | None = None
+        self._thread: threading.Thread | None = None
+        self.unwanted = False
+
+    def begin(self, turn: threading.Semaphore) -> None:
+        """Ask in a thread, when it is this one's turn."""
+        self._thread = threading.Thread(target=self._wait, args=(turn,), name="probe")
+        self._thread.start()
+
+    def _wait(self, turn: threading.Semaphore) -> None:
+        with turn:
+            try:
+                self._result = None if self.unwanted else self._ask()
+            except BaseException as error:  # noqa: BLE001 - it is raised where the answer is asked for
+                self._error = error
+
+    def done(self) -> bool:
+        """Return whether the answer is there."""
+        return self._result is not None
+
+    def result(self) -> Result:
+        """Return the answer, waiting for it, or asking now where no thread does; raises what asking raised."""
+        if self._thread is not None:
+            self._thread.join()
+        elif self._result is None:
+            self._result = self._ask()
+        if self._error is not None:
+            raise self._error
+        return self._result or Result()
 
 
 class Probes:
@@ -23,20 +66,19 @@ class Probes:
         self.listdir = host.listdir
         self.readlink = host.readlink
         self.glob = host.glob
-        self._answers: dict[tuple[str, ...], Future[Result]] = {}
-        self._pool: ThreadPoolExecutor | None = None
+        self._answers: dict[tuple[str, ...], _Answer] = {}
+        self._turn = threading.BoundedSemaphore(_MOST_AT_ONCE)
 
     def ahead(self, *commands: tuple[str, ...], timeout: float = 10.0) -> None:
         """Start `commands` without waiting for them."""
         for argv in commands:
             if argv in self._answers:
                 continue
+            answer = self._answers[argv] = _Answer(partial(self.host.run, argv, timeout=timeout))
             if self.host.rehearsal:
-                self._answers[argv] = _answered(self.host.run(argv, timeout=timeout))
-                continue
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="probe")
-            self._answers[argv] = self._pool.submit(self.host.run, argv, timeout=timeout)
+                answer.result()
+            else:
+                answer.begin(self._turn)
 
     def run(self, argv: tuple[str, ...], *, timeout: float = 10.0) -> Result:
         """Return what the command printed, the first time it was asked."""
@@ -49,7 +91,7 @@ class Probes:
 
     def answers(self) -> tuple[tuple[tuple[str, ...], Result], ...]:
         """Return the commands that were asked and have answered, in the order of asking."""
-        return tuple((argv, answer.result()) for argv, answer in self._answers.items() if answer.done() and not answer.cancelled())
+        return tuple((argv, answer.result()) for argv, answer in self._answers.items() if answer.done())
 
     def first(self, *spellings: tuple[str, ...], timeout: float = 10.0) -> Result:
         """Return the first answer that says something; the last one when none does."""
@@ -75,12 +117,6 @@ class Probes:
         return found if found is not None and -(1 << 63) <= found < 1 << 64 else None
 
     def close(self) -> None:
-        """Stop waiting for what is still running."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _answered(result: Result) -> Future[Result]:
-    future: Future[Result] = Future()
-    future.set_result(result)
-    return future
+        """Begin nothing that waits for its turn; what is running ends by its own time limit."""
+        for answer in self._answers.values():
+            answer.unwanted = True

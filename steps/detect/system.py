@@ -10,8 +10,14 @@ from steps.detect.probes import Probes
 from steps.host.release import Release, release
 from steps.model.machine import Os
 
-ASKED = (("uname", "-a"), ("gcc", "--version"), ("systemd-detect-virt",))
+ASKED = (("uname", "-a"), ("gcc", "--version"))
+_VIRTUALIZATION = ("systemd-detect-virt",)
 _ARCH = re.compile(r"\b(x86_64|aarch64|ppc64le|riscv64|s390x|i[3-6]86|armv[67]l)\b")
+
+
+def ahead(host: Probes) -> None:
+    """Start what takes its time."""
+    host.ahead(*ASKED, _hypervisor_question(host))
 
 
 def system(host: Probes, packages: Packages) -> Os:
@@ -74,6 +80,8 @@ def _glibc(host: Probes, packages: Packages, told: Release) -> str | None:
     return row.glibc if row else None
 
 
+_CONTAINERS = frozenset(("docker", "podman", "lxc", "lxc-libvirt", "systemd-nspawn", "openvz", "rkt", "proot", "pouch", "container-other"))
+"""What `systemd-detect-virt` calls a container, which it names before the machine below."""
 _HYPERVISORS = (
     (r"KVM|QEMU|Standard PC|RHEV|OpenStack|Nutanix|DigitalOcean", "kvm"),
     (r"Google", "google"),
@@ -91,10 +99,10 @@ def _virtualization(host: Probes, *, wsl: bool) -> str | None:
     """Return the hypervisor as `systemd-detect-virt` spells it, "none" for bare metal."""
     if wsl:
         return "wsl"
-    result = host.run(("systemd-detect-virt",))
-    word = result.stdout.strip()
-    if re.fullmatch(r"[a-z0-9-]+", word):
-        return word
+    for argv in (_hypervisor_question(host), (*_VIRTUALIZATION, "--vm"), _VIRTUALIZATION):
+        word = host.run(argv).stdout.strip()
+        if re.fullmatch(r"[a-z0-9-]+", word) and word not in _CONTAINERS:
+            return word
     flags = re.search(r"^flags\s*:(.*)$", host.read("/proc/cpuinfo") or "", re.MULTILINE)
     if flags is not None and "hypervisor" not in flags[1].split():
         return "none"
@@ -103,15 +111,26 @@ def _virtualization(host: Probes, *, wsl: bool) -> str | None:
     return found or ("vm-other" if flags is not None else None)
 
 
-def _container(host: Probes) -> str | None:
-    """Return the container we are in, "none" when the root file system is a real one."""
+def _hypervisor_question(host: Probes) -> tuple[str, ...]:
+    """Return how to ask for the hypervisor; where a container is known to stand in front of it, past that."""
+    return _VIRTUALIZATION if _marked_container(host) is None else (*_VIRTUALIZATION, "--vm")
+
+
+def _marked_container(host: Probes) -> str | None:
+    """Return the container that says itself which one it is."""
     if host.exists("/.dockerenv"):
         return "docker"
-    if host.exists("/run/.containerenv"):
-        return "podman"
-    told = host.line("/run/systemd/container")
+    return "podman" if host.exists("/run/.containerenv") else host.line("/run/systemd/container")
+
+
+def _container(host: Probes) -> str | None:
+    """Return the container we are in, "none" when the root file system is a real one."""
+    told = _marked_container(host)
     if told is not None:
         return told
+    word = host.run(_VIRTUALIZATION).stdout.strip()
+    if word in _CONTAINERS:
+        return word
     mounts = host.read("/proc/self/mounts") or host.read("/proc/mounts") or ""
     root = re.search(r"^\S+ / (\S+) ", mounts, re.MULTILINE)
     return "none" if root is not None and root[1] not in ("overlay", "aufs", "fuse-overlayfs") else None

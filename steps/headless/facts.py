@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from steps import documents, lines, resources
+from steps import documents, resources
 from steps.detect.machine import detect as detect_machine
 from steps.detect.summary import headline
 from steps.errors import InputError
@@ -78,6 +78,9 @@ def detect(console: Console) -> int:
     if console.asked.json:
         console.document(documents.machine(machine, console.asked.language))
     else:
+        # It knows plans too, and with them the package managers; a document has no use for them.
+        from steps import lines
+
         console.lines(lines.facts(machine, console.asked.language))
     return DONE
 

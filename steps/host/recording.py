@@ -13,7 +13,8 @@ import msgspec
 from steps.host.base import Host, Result
 from steps.host.captured import absence
 from steps.host.files import parts_of
-from steps.host.redact import Redaction, without_serial
+from steps.host.pci_space import without_serial
+from steps.host.redact import Redaction
 
 _KEPT_PACKAGES = re.compile(
     r"nvidia|cuda|cudnn|nccl|^libc6$|^glibc$|dkms|mokutil|docker|moby|datacenter-gpu|rocm|amdgpu|hip-|habana|^linux-(image|headers|modules)|^gcc|nouveau|"

@@ -15,8 +15,10 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 DETECT = (sys.executable, "-I", "-m", "tui", "detect", "--json")
 
-WANTED_MS, GATE_MS = 150, 225
-"""What is wanted on a quiet machine, and what no machine that runs these tests may go beyond: they share their cores."""
+WANTED_MS, WANTED_LARGEST_MS = 150, 400
+STARTS, STARTS_LARGEST = 12.5, 33
+"""The same in starts of an interpreter, of 12 ms where the wish was written: a machine that is slow, or shared, is slow in both."""
+ROUNDS = 12
 
 
 class Cost(NamedTuple):
@@ -26,49 +28,42 @@ class Cost(NamedTuple):
     clock: float
 
 
-def cost(*argv: str) -> Cost:
-    """Return what a command costs; the least of twelve, for the machine is shared."""
-    found: list[Cost] = []
-    for _ in range(12):
-        start = time.monotonic()
-        process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, cwd=ROOT)
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        assert process.returncode == 0
-        found.append(Cost(1000 * (used.ru_utime + used.ru_stime), 1000 * (time.monotonic() - start)))
-    return Cost(min(one.processor for one in found), min(one.clock for one in found))
+def once(*argv: str) -> Cost:
+    """Return what a command costs now."""
+    start = time.monotonic()
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, cwd=ROOT)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return Cost(1000 * (used.ru_utime + used.ru_stime), 1000 * (time.monotonic() - start))
 
 
-@pytest.fixture(scope="module")
-def bare() -> Cost:
-    """Return what an interpreter costs that does nothing."""
-    found = cost(sys.executable, "-I", "-c", "pass")
-    print(f"bare interpreter: {found.processor:.0f} ms of processor, {found.clock:.0f} ms by the clock")
-    return found
-
-
-def beyond(bare: Cost, found: Cost, title: str) -> float:
-    """Print a cost beyond the bare interpreter, and return its processor time."""
-    more = found.processor - bare.processor
-    print(f"detect, {title}: {more:.0f} ms of processor, {found.clock - bare.clock:.0f} ms by the clock, beyond the bare interpreter")
-    return more
+def costs(title: str, *argv: str) -> tuple[Cost, Cost]:
+    """Return what a bare interpreter and a command cost, the least of a dozen each, in turns: other work slows both alike."""
+    pairs = [(once(sys.executable, "-I", "-c", "pass"), once(*argv)) for _ in range(ROUNDS)]
+    bare, found = (Cost(min(one.processor for one in ones), min(one.clock for one in ones)) for ones in zip(*pairs, strict=True))
+    print(
+        f"detect, {title}: {found.processor - bare.processor:.0f} ms of processor, {found.clock - bare.clock:.0f} ms by the clock, "
+        f"beyond a bare interpreter of {bare.processor:.0f} ms"
+    )
+    return bare, found
 
 
 @pytest.mark.bench
-def test_looking_at_this_machine_costs_little_processor_time(bare: Cost, record_property: Callable[[str, object], None]) -> None:
-    used = cost(*DETECT)
-    found = beyond(bare, used, "this machine")
-    record_property("detect-live-ms", found)
-    record_property("detect-live-clock-ms", used.clock)
-    print(f"wanted {WANTED_MS} ms, gate {GATE_MS} ms")
-    assert found < GATE_MS
+def test_looking_at_this_machine_costs_little_processor_time(record_property: Callable[[str, object], None]) -> None:
+    bare, found = costs("this machine", *DETECT)
+    beyond = found.processor - bare.processor
+    record_property("detect-live-ms", beyond)
+    record_property("detect-live-clock-ms", found.clock)
+    assert beyond < max(WANTED_MS, STARTS * bare.processor)
     # Probes run side by side: by the clock it takes little more than the slowest of them and its own work.
-    assert used.clock < 1000
+    assert found.clock < 1000
 
 
 @pytest.mark.bench
-def test_the_largest_capture_costs_less_than_400_ms(bare: Cost, record_property: Callable[[str, object], None]) -> None:
+def test_the_largest_capture_costs_less_than_400_ms(record_property: Callable[[str, object], None]) -> None:
     largest = max((ROOT / "tests/machines").glob("*.json"), key=lambda path: path.stat().st_size)
-    found = beyond(bare, cost(*DETECT, "--machine", str(largest)), largest.stem)
-    record_property("detect-capture-ms", found)
-    assert found < 400
+    bare, found = costs(largest.stem, *DETECT, "--machine", str(largest))
+    beyond = found.processor - bare.processor
+    record_property("detect-capture-ms", beyond)
+    assert beyond < max(WANTED_LARGEST_MS, STARTS_LARGEST * bare.processor)
