@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from steps.compat import nccl as rules
-from steps.detect import measures, topology
+from steps.compat import nccl_conf, transport
+from steps.detect import measures
 from steps.model.action import AnyAction, FileIs, Write
 from steps.model.base import Words, phrase
 from steps.model.choice import Choice, Mark, Note, Option
@@ -45,21 +48,29 @@ def check(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
 
 
 def actions(machine: Machine, answers: Profile, target: Target) -> tuple[AnyAction, ...]:
-    """Return the one file, when the answers ask for anything that NCCL would not do by itself."""
-    text = rules.conf_text(machine, answers)
-    if text is None:
-        return ()
-    return (
-        Write(
-            id="nccl.conf",
-            title=phrase("nccl.action.conf", path=rules.CONF),
-            why=phrase("nccl.action.why"),
-            lane="files",
-            path=rules.CONF,
-            text=text,
-            done_when=(FileIs(path=rules.CONF, text=text),),
-            seconds=1.0,
-        ),
+    """Return the one file, when the answers ask for anything that does not stand in it."""
+    text = nccl_conf.conf_text(machine, answers)
+    return () if text is None else (_write(nccl_conf.CONF, text),)
+
+
+def own_actions(machine: Machine, answers: Profile, target: Target) -> tuple[AnyAction, ...]:
+    """Return the same as a person without root can have it: a file in their own home, which NCCL reads before the system's."""
+    path = nccl_conf.user_conf(target.installer.home)
+    text = nccl_conf.conf_text(machine, answers, path)
+    return () if text is None else (msgspec.structs.replace(_write(path, text), by="user"),)
+
+
+def _write(path: str, text: str) -> Write:
+    """Return the action that writes one of NCCL's files."""
+    return Write(
+        id="nccl.conf",
+        title=phrase("nccl.action.conf", path=path),
+        why=phrase("nccl.action.why"),
+        lane="files",
+        path=path,
+        text=text,
+        done_when=(FileIs(path=path, text=text),),
+        seconds=1.0,
     )
 
 
@@ -120,10 +131,10 @@ def _addresses(network: Network) -> tuple[Note, ...]:
 
 def _automatic(machine: Machine, answers: Profile, *, recommended: bool) -> Option:
     """Return the row that leaves the interface to NCCL."""
-    patch = {"nccl.interface": rules.AUTO}
+    patch = {"nccl.interface": nccl_conf.AUTO}
     others = [one.name for one in rules.misleading(machine)]
     return Option(
-        value=rules.AUTO,
+        value=nccl_conf.AUTO,
         label=phrase("nccl.row.auto"),
         short=phrase("nccl.row.auto-short"),
         mark="good",
@@ -137,11 +148,11 @@ def _automatic(machine: Machine, answers: Profile, *, recommended: bool) -> Opti
 
 def _preview(machine: Machine, answers: Profile) -> tuple[Note, ...]:
     """Return the file as it would be written, line by line."""
-    text = rules.conf_text(machine, answers)
+    text = nccl_conf.conf_text(machine, answers)
     if text is None:
-        return (Note(label="file", text=phrase("nccl.note.no-file", path=rules.CONF)),)
+        return (Note(label="file", text=phrase("nccl.note.no-file", path=nccl_conf.CONF)),)
     lines = tuple(Note(label="file", text=line, command=True) for line in text.splitlines())
-    return (Note(label="file", text=rules.CONF), *lines, Note(label="undo", text=phrase("nccl.note.undo")))
+    return (Note(label="file", text=nccl_conf.CONF), *lines, Note(label="undo", text=phrase("nccl.note.undo")))
 
 
 # --- transport ----------------------------------------------------------------------------------
@@ -150,7 +161,7 @@ def _preview(machine: Machine, answers: Profile) -> tuple[Note, ...]:
 def _p2p(machine: Machine, answers: Profile) -> Option:
     """Return how the GPUs copy to each other; Space turns direct copies off, and on again."""
     found = judged(machine)
-    finding = rules.p2p_unsupported(machine, answers)
+    finding = transport.p2p_unsupported(machine, answers)
     kinds = sorted({one.kind for one in machine.links})
     linked = [kind for kind in kinds if kind.startswith("NV")]
     mark: Mark = "info"
@@ -170,39 +181,62 @@ def _p2p(machine: Machine, answers: Profile) -> Option:
         mark=mark,
         tag=phrase(f"nccl.tag.{tag}"),
         detail=detail,
-        sentences=(phrase("nccl.explain.p2p"), *topology.links(machine)[:8]),
+        sentences=(phrase("nccl.explain.p2p"), *_ways(machine)),
         findings=(finding,) if finding else (),
         patch={"nccl.p2p": None} if answers.nccl.p2p == "off" else {} if len(found) < 2 else {"nccl.p2p": "off"},
     )
 
 
+def _ways(machine: Machine) -> tuple[Words, ...]:
+    """Return how the pairs of cards copy, one line for those that go the same way."""
+    found = transport.groups(transport.pairs(machine))
+    return tuple(
+        phrase(f"nccl.way.{one.way}{'-' + one.reason if one.reason else ''}", pairs=names or "*", kind=one.kind or "?")
+        for names, one in found[:6]
+    )
+
+
 def _infiniband(machine: Machine, answers: Profile) -> Option:
     """Return whether InfiniBand or RoCE is there; Space turns it off, and on again."""
-    found = rules.rdma(machine)
-    finding = rules.no_infiniband(machine, answers)
-    tag = "turned-off" if answers.nccl.infiniband == "off" else "there" if found else "no-device" if machine.networks else "unknown"
+    found = transport.rdma(machine)
+    there = transport.has_rdma(machine)
+    finding = transport.no_infiniband(machine, answers)
+    tag = "turned-off" if answers.nccl.infiniband == "off" else "there" if there else "no-device" if machine.networks else "unknown"
     mark: Mark = "good" if tag == "there" else "unknown" if tag == "unknown" else "info"
     return Option(
         value="infiniband",
         label="InfiniBand",
         mark=mark,
         tag=phrase(f"nccl.tag.{tag}"),
-        detail=("IB" if any(one.kind == "infiniband" for one in found) else "RoCE") if found else "",
+        detail=("IB" if _infiniband_link(machine, found) else "RoCE") if there else "",
         sentences=(phrase("nccl.explain.infiniband"),),
         findings=(finding,) if finding else (),
         patch={"nccl.infiniband": None if answers.nccl.infiniband == "off" else "off"},
     )
 
 
+def _infiniband_link(machine: Machine, found: tuple[Network, ...]) -> bool:
+    """Whether the RDMA devices speak InfiniBand, not Ethernet."""
+    return any(one.kind == "infiniband" for one in found) or any(port.link_layer == "InfiniBand" for port in machine.infiniband)
+
+
 def _gdr(machine: Machine, answers: Profile) -> Option:
     """Return whether network cards can reach GPU memory; Space turns it off, and on again."""
-    tag = "turned-off" if answers.nccl.gdr == "off" else "proof-tells" if rules.rdma(machine) else "needs-ib"
+    finding = transport.gdr_unavailable(machine, answers)
+    reason = finding.params.get("reason") if finding else None
+    tag = "turned-off" if answers.nccl.gdr == "off" else "not-offered" if reason == "brand" else "module" if reason == "module" else ""
+    tag = tag or ("proof-tells" if transport.has_rdma(machine) else "needs-ib")
+    beside = [(port, transport.near(machine, port)) for port in machine.infiniband]
     return Option(
         value="gdr",
         label="GPUDirect",
         mark="unknown" if tag == "proof-tells" else "info",
         tag=phrase(f"nccl.tag.{tag}"),
-        sentences=(phrase("nccl.explain.gdr"),),
+        sentences=(
+            phrase("nccl.explain.gdr"),
+            *(phrase("nccl.way.near", device=port.device, gpus=" ".join(map(str, cards))) for port, cards in beside[:8] if cards),
+        ),
+        findings=(finding,) if finding else (),
         patch={"nccl.gdr": None if answers.nccl.gdr == "off" else "off"},
     )
 

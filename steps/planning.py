@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from steps import resources
+from steps import nccl, resources
 from steps.model.action import AnyAction, Manual, Reboot, Run
 from steps.model.base import phrase
 from steps.model.finding import Finding
@@ -62,10 +62,15 @@ def _proof(actions: tuple[AnyAction, ...], target: Target) -> Run:
     )
 
 
-def without_root(plan: Plan) -> Plan:
-    """Return the part of the plan that a person without root can run: their own actions whose needs are theirs too."""
+def without_root(plan: Plan, machine: Machine) -> Plan:
+    """Return the part of the plan that a person without root can run: their own actions whose needs are theirs too.
+
+    What goes into the system's NCCL file goes into their own.
+    """
     kept: dict[str, AnyAction] = {}
-    for action in plan.actions:
+    own = {action.id: action for action in nccl.own_actions(machine, plan.profile, plan.target)}
+    for planned in plan.actions:
+        action = own.get(planned.id, planned)
         if action.by == "user" and action.id != PROOF and all(need in kept for need in action.needs):
             kept[action.id] = action
     actions = tuple(kept.values())

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from steps import checklist, proof, tuning
-from steps.compat import nccl
+from steps.compat import nccl_conf as conf
 from steps.errors import PreflightError
 from steps.managers import python
 from steps.managers.base import module_files
@@ -164,14 +164,15 @@ def nccl_library(host: Host, trial: Trial) -> Rung:
 
 
 def nccl_conf(host: Host, trial: Trial) -> Rung:
-    """The file says exactly what was asked for."""
-    text = nccl.conf_text(trial.machine, trial.answers)
-    if text is None or not trial.gpus:
+    """A file that NCCL reads says what was asked for: the system's, or the person's own where they had no root."""
+    if not conf.variables(trial.machine, trial.answers) or not trial.gpus:
         return skipped("nccl-conf", because("not-asked"))
-    found = host.read(nccl.CONF)
-    if found is None:
-        return failed("nccl-conf", because("file-missing", path=nccl.CONF))
-    return passed("nccl-conf", nccl.CONF) if found == text else failed("nccl-conf", because("file-differs", path=nccl.CONF))
+    paths = (conf.CONF, conf.user_conf(trial.target.installer.home))
+    found = {path: text for path in paths if (text := host.read(path)) is not None}
+    said = next((path for path, text in found.items() if text == conf.conf_text(trial.machine, trial.answers, path)), None)
+    if said is not None:
+        return passed("nccl-conf", said)
+    return failed("nccl-conf", because("file-differs" if found else "file-missing", path=next(iter(found), conf.CONF)))
 
 
 def _switches(trial: Trial) -> tuple[Rung, ...]:

@@ -7,6 +7,7 @@ import pytest
 
 from steps import nccl
 from steps.compat import nccl as rules
+from steps.compat import nccl_conf
 from steps.model.action import FileIs, Write
 from steps.model.choice import Option
 from steps.model.finding import Finding
@@ -34,7 +35,7 @@ def asked(**answers: object) -> Profile:
 
 
 def text(machine: Machine = LAB, **answers: object) -> str | None:
-    return rules.conf_text(machine, asked(**answers))
+    return nccl_conf.conf_text(machine, asked(**answers))
 
 
 def found(machine: Machine = LAB, **answers: object) -> dict[str, Finding]:

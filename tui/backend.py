@@ -65,7 +65,7 @@ class Backend(Protocol):
         """Return what would be done; raises `BringupError`."""
         ...
 
-    def without_root(self, plan: Plan) -> Plan:
+    def without_root(self, plan: Plan, machine: Machine) -> Plan:
         """Return the part of a plan that a person without root can run."""
         ...
 
@@ -185,11 +185,11 @@ class House:
 
         return planning.make_plan(machine, answers, target, made=time.time())
 
-    def without_root(self, plan: Plan) -> Plan:
+    def without_root(self, plan: Plan, machine: Machine) -> Plan:
         """Return the part that a person without root can run."""
         from steps import planning
 
-        return planning.without_root(plan)
+        return planning.without_root(plan, machine)
 
     def request(self, plan: Plan) -> str:
         """Return the text of a request to the administrator."""

@@ -66,6 +66,22 @@ class NoPeers(Record):
     source: str
 
 
+class Gpudirect(Record):
+    """Who is offered GPUDirect RDMA: not the brands in `without`; from `dma_buf_kernel` on it needs no module with open kernel modules."""
+
+    without: tuple[str, ...]
+    dma_buf_kernel: tuple[int, int]
+    source: str
+
+
+class FirewallTool(Record):
+    """How a firewall is told to let a whole subnet in; SUBNET stands for it."""
+
+    tool: str
+    command: str
+    source: str
+
+
 class NativeLink(Record):
     """The PCIe generation that the silicon of some architectures has."""
 
@@ -158,6 +174,17 @@ def without_peers(name: str | None, architecture: str | None) -> NoPeers | None:
     """Return the row that says a card has no P2P over PCIe; `None` when it may have it or is not known."""
     found = rows("guide.toml", "p2p", NoPeers)
     return next((row for row in found if name is not None and row.brand in name and architecture in row.architectures), None)
+
+
+def gpudirect() -> Gpudirect:
+    """Return what GPUDirect RDMA needs."""
+    (row,) = rows("guide.toml", "gpudirect", Gpudirect)
+    return row
+
+
+def firewall(tool: str) -> FirewallTool:
+    """Return how one firewall is opened."""
+    return next(row for row in rows("guide.toml", "firewall", FirewallTool) if row.tool == tool)
 
 
 def native_link(architecture: str | None) -> NativeLink | None:

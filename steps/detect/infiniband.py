@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from steps.detect import pci
+from steps.detect import bridges, pci
 from steps.detect.pci import Device
 from steps.detect.probes import Probes
 from steps.model.machine import InfinibandPort, Network
@@ -14,11 +14,12 @@ RDMA = "/sys/class/infiniband"
 
 def infiniband(host: Probes, bus: tuple[Device, ...], networks: tuple[Network, ...]) -> tuple[InfinibandPort, ...]:
     """Return the ports by device and number, with the interface that hangs on the same PCI device; empty without RDMA devices."""
-    nodes = {device.address: device.numa_node for device in bus}
+    devices = {device.address: device for device in bus}
     found: list[InfinibandPort] = []
     for device in host.listdir(RDMA) or ():
         at = f"{RDMA}/{device}"
         address = device_address(host, at)
+        behind = devices.get(address or "")
         beside = [network.name for network in networks if address is not None and network.device == address]
         for port in host.listdir(f"{at}/ports") or ():
             if re.fullmatch(r"[0-9]{1,9}", port):
@@ -31,8 +32,9 @@ def infiniband(host: Probes, bus: tuple[Device, ...], networks: tuple[Network, .
                         link_layer=host.line(f"{at}/ports/{port}/link_layer"),
                         rate_mbps=_rate(host.line(f"{at}/ports/{port}/rate")),
                         address=address,
-                        numa_node=nodes.get(address or ""),
+                        numa_node=behind.numa_node if behind else None,
                         interface=beside[0] if len(beside) == 1 else None,
+                        bridges=bridges.above(behind, bus) if behind else (),
                     )
                 )
     return tuple(found)

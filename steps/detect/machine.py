@@ -19,6 +19,7 @@ from steps.detect import (
     nvml,
     packages,
     pci,
+    ranks,
     smi,
     system,
     toolkits,
@@ -27,7 +28,7 @@ from steps.detect import (
 )
 from steps.detect.probes import Probes
 from steps.host.base import Host
-from steps.model.machine import Machine
+from steps.model.machine import Machine, Ranks
 
 
 def detect(host: Host) -> Machine:
@@ -69,6 +70,7 @@ def _detect(host: Probes) -> Machine:
         bridges=bridges.bridges(host, found, bus),
         nvswitches=bridges.nvswitches(bus),
         infiniband=infiniband.infiniband(host, bus, reached),
+        ranks=ranks.ranks(host, main_memory.total_bytes) if nvidia else Ranks(),
         users=users_now,
         driver=driven,
         toolkits=on_disk,

@@ -77,8 +77,8 @@ def recommend(console: Console, environ: Mapping[str, str], wishes: tuple[str, .
     return DONE if advice.choices is not None else FINDINGS
 
 
-def made_plan(asked: Asked, environ: Mapping[str, str]) -> tuple[Plan, tuple[Finding, ...]]:
-    """Return the plan for the asked profile or the recommendation, and its findings: also what nobody could confirm."""
+def made_plan(asked: Asked, environ: Mapping[str, str]) -> tuple[Plan, tuple[Finding, ...], Machine]:
+    """Return the plan for the asked profile or the recommendation, its findings (also what nobody could confirm), and the machine."""
     known = knowing.lay(environ)
     loaded = load(asked, environ)
     host = host_of(asked)
@@ -86,14 +86,14 @@ def made_plan(asked: Asked, environ: Mapping[str, str]) -> tuple[Plan, tuple[Fin
     answers = answers_of(asked, machine)
     plan = planning.make_plan(machine, answers, loaded.target, made=time.time())
     found = planning.findings(machine, answers) + confirm.confirmed(machine, plan, host) + knowing.notices(known)
-    return plan, found
+    return plan, found, machine
 
 
 def plan(console: Console, environ: Mapping[str, str], shape: str) -> int:
     """Print the ordered actions; nothing is changed."""
     if shape not in ("text", "json"):
         raise InputError("format-not-yet", format=shape)
-    made, found = made_plan(console.asked, environ)
+    made, found, _ = made_plan(console.asked, environ)
     if console.asked.json or shape == "json":
         console.document(documents.plan(made, found, console.asked.language))
     else:

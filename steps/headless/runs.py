@@ -28,11 +28,11 @@ def prepare(
     console: Console, environ: Mapping[str, str], *, root_possible: bool, without_root: bool = False
 ) -> tuple[Plan, tuple[Finding, ...]]:
     """Return the plan that `apply` starts and its findings; raises what `allowed` raises."""
-    made, found = made_plan(console.asked, environ)
+    made, found, machine = made_plan(console.asked, environ)
     _say_made_for(console, made.target)
     if without_root:
         _hand_on(console, made)
-        made = planning.without_root(made)
+        made = planning.without_root(made, machine)
     return allowed(console, made, found, root_possible=root_possible), found
 
 

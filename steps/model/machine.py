@@ -147,6 +147,8 @@ class InfinibandPort(Record):
     address: str | None = None
     numa_node: int | None = None
     interface: str | None = None
+    bridges: tuple[str, ...] = ()
+    """Addresses of the bridges above it, the root port first."""
 
 
 class PcieLink(Record):
@@ -281,6 +283,39 @@ class Environment(Record):
     frameworks: Mapping[str, str] = {}
 
 
+class NcclFile(Record):
+    """A configuration file that NCCL reads, as it stands."""
+
+    path: str
+    text: str
+
+
+class Firewall(Record):
+    """What decides about incoming connections; `open` are subnets and interfaces from which all of them are let in.
+
+    `drops` is whether what no rule names is dropped; `None` when that is not known.
+    """
+
+    tool: Literal["ufw", "firewalld", "nftables", "iptables"]
+    active: bool | None = None
+    drops: bool | None = None
+    open: tuple[str, ...] = ()
+
+
+class Ranks(Record):
+    """What the ranks of a training run meet on this machine beside cards and interfaces."""
+
+    shm_bytes: int | None = None
+    """The most that /dev/shm may hold."""
+    memlock: int | Literal["unlimited"] | None = None
+    """How many bytes a process may lock."""
+    firewall: Firewall | None = None
+    """`None` when there is none, or nothing told of it."""
+    files: tuple[NcclFile, ...] = ()
+    peermem: bool | None = None
+    """Whether the module is loaded by which InfiniBand cards reach GPU memory."""
+
+
 class GpuUser(Record):
     """A process that holds a GPU's device file open now; `container` is the kind of container it runs in."""
 
@@ -304,6 +339,7 @@ class Machine(Record):
     bridges: tuple[Bridge, ...] = ()
     nvswitches: tuple[str, ...] = ()
     infiniband: tuple[InfinibandPort, ...] = ()
+    ranks: Ranks = Ranks()
     users: tuple[GpuUser, ...] | None = None
     """Who uses the accelerators now, as far as we may see; `None` when nobody looked."""
     driver: Driver = Driver()

@@ -171,7 +171,7 @@ class MadeUp:
             actions=tuple(a for step in self.steps() for a in step.actions(machine, answers, target)),
         )
 
-    def without_root(self, plan: Plan) -> Plan:
+    def without_root(self, plan: Plan, machine: Machine) -> Plan:
         return Plan(made=0.0, target=plan.target, profile=plan.profile, actions=tuple(a for a in plan.actions if a.by == "user"))
 
     def request(self, plan: Plan) -> str:

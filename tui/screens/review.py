@@ -242,7 +242,8 @@ class ReviewScreen(MenuPage):
         elif plan is None or not plan.actions:
             self.remark(self.shell.say(ui("review.next-nothing")))
         else:
-            self._start(self.wizard.backend.without_root(plan) if self._split() else plan)
+            machine = self.wizard.machine
+            self._start(self.wizard.backend.without_root(plan, machine) if machine is not None and self._split() else plan)
 
     def _start(self, plan: Plan) -> None:
         """Start the run; what changes the kernel's start or its switches wants a typed word first."""

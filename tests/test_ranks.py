@@ -1,0 +1,324 @@
+"""What the ranks meet: shared memory, limits, firewalls and NCCL's files, as hosts show them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steps.compat import nccl, nccl_conf, transport
+from steps.detect.probes import Probes
+from steps.detect.ranks import firewall, ranks
+from steps.host.captured import Capture, CapturedHost, Encoded, Recorded
+from steps.model.machine import (
+    Accelerator,
+    Bridge,
+    Driver,
+    Firewall,
+    Firmware,
+    InfinibandPort,
+    Link,
+    Machine,
+    NcclFile,
+    Network,
+    Os,
+    Ranks,
+)
+from steps.model.profile import NcclAnswers, Profile
+
+GIB = 1 << 30
+
+
+def host(files: Mapping[str, str] | None = None, commands: Mapping[str, str] | None = None) -> Probes:
+    recorded = {line: Recorded(stdout=text, status=0) for line, text in (commands or {}).items()}
+    kept: dict[str, str | Encoded] = dict(files or {})
+    return Probes(CapturedHost(Capture(schema="bringup/capture", version=1, files=kept, commands=recorded)))
+
+
+MOUNT = "sysfs /sys sysfs rw 0 0\ntmpfs /dev/shm tmpfs {} 0 0\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "commands", "shm"),
+    [
+        ({"/proc/self/mounts": MOUNT.format("rw,nosuid,nodev,size=65536k,inode64")}, {}, 64 << 20),
+        ({"/proc/self/mounts": MOUNT.format("rw,size=2g")}, {}, 2 * GIB),
+        ({"/proc/self/mounts": MOUNT.format("rw,size=25%")}, {}, 32 * GIB),
+        ({"/proc/mounts": MOUNT.format("rw,nosuid,nodev,inode64")}, {}, 64 * GIB),
+        ({"/proc/self/mounts": MOUNT.format("rw,size=64m") + MOUNT.format("rw,size=1g")}, {}, GIB),
+        ({"/proc/self/mounts": "ext4 /dev/shm ext4 rw 0 0\n"}, {}, None),
+        ({}, {"df -h": "Filesystem Size Used Avail Use% Mounted on\nshm 64M 0 64M 0% /dev/shm\n"}, 64 << 20),
+        ({}, {}, None),
+    ],
+)
+def test_shared_memory_is_what_its_mount_says(files: dict[str, str], commands: dict[str, str], shm: int | None) -> None:
+    assert ranks(host(files, commands), 128 * GIB).shm_bytes == shm
+
+
+@pytest.mark.parametrize(
+    ("files", "commands", "memlock"),
+    [
+        (
+            {"/proc/self/limits": "Max locked memory         8388608              8388608              bytes\n"},
+            {},
+            8 << 20,
+        ),
+        ({"/proc/self/limits": "Max locked memory         unlimited            unlimited            bytes     \n"}, {}, "unlimited"),
+        ({}, {"ulimit -l": "64\n"}, 64 << 10),
+        ({}, {"ulimit -l": "unlimited\n"}, "unlimited"),
+        ({}, {"ulimit -l": "bash: ulimit: oops\n"}, None),
+        ({}, {}, None),
+    ],
+)
+def test_locked_memory_is_counted_in_bytes(files: dict[str, str], commands: dict[str, str], memlock: object) -> None:
+    assert ranks(host(files, commands), None).memlock == memlock
+
+
+CASES = Path(__file__).parent / "cases" / "firewall"
+UFW = (CASES / "ufw.txt").read_text()
+ZONES = (CASES / "firewalld.txt").read_text()
+NFT = (CASES / "nftables.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("files", "commands", "found"),
+    [
+        ({}, {"ufw status verbose": UFW}, Firewall(tool="ufw", active=True, drops=True, open=("10.0.0.0/24", "eno2"))),
+        (
+            {
+                "/etc/ufw/ufw.conf": "ENABLED=yes\nLOGLEVEL=low\n",
+                "/etc/default/ufw": 'IPV6=yes\nDEFAULT_INPUT_POLICY="DROP"\n',
+                "/etc/ufw/user.rules": "### tuple ### allow tcp 22 0.0.0.0/0 any 0.0.0.0/0 in\n"
+                "### tuple ### allow any any 0.0.0.0/0 any 10.1.0.0/16 in\n",
+            },
+            {},
+            Firewall(tool="ufw", active=True, drops=True, open=("10.1.0.0/16",)),
+        ),
+        ({"/etc/ufw/ufw.conf": "ENABLED=no\n"}, {}, None),
+        ({}, {"ufw status verbose": "Status: inactive\n"}, None),
+        ({}, {"firewall-cmd --list-all-zones": ZONES}, Firewall(tool="firewalld", active=True, drops=True, open=("ib0", "10.0.0.0/24"))),
+        ({}, {"firewall-cmd --list-all-zones": "FirewallD is not running\n"}, None),
+        ({}, {"nft list ruleset": NFT}, Firewall(tool="nftables", active=True, drops=True, open=("10.0.0.0/24", "ib0"))),
+        ({}, {"nft list ruleset": NFT.replace("policy drop", "policy accept")}, None),
+        (
+            {},
+            {"nft list ruleset": NFT.replace("tcp dport 22 accept", "jump docker")},
+            Firewall(tool="nftables", active=True, open=("10.0.0.0/24", "ib0")),
+        ),
+        ({}, {"iptables -S INPUT": "-P INPUT ACCEPT\n"}, None),
+        (
+            {},
+            {"iptables -S INPUT": "-P INPUT ACCEPT\n-A INPUT -s 10.0.0.0/24 -j ACCEPT\n-A INPUT -j REJECT\n"},
+            Firewall(tool="iptables", active=True, drops=True, open=("10.0.0.0/24",)),
+        ),
+        (
+            {"/etc/ufw/ufw.conf": "ENABLED=no\n"},
+            {"nft list ruleset": NFT},
+            Firewall(tool="nftables", active=True, drops=True, open=("10.0.0.0/24", "ib0")),
+        ),
+        ({}, {}, None),
+    ],
+)
+def test_a_firewall_is_told_by_its_own_tool(files: dict[str, str], commands: dict[str, str], found: Firewall | None) -> None:
+    assert firewall(host(files, commands)) == found
+
+
+def test_the_files_that_nccl_reads_are_found_and_the_module_for_infiniband() -> None:
+    files = {
+        "/etc/nccl.conf": "NCCL_DEBUG=WARN\n",
+        "/home/ann/.nccl.conf": "NCCL_ALGO=Ring\n",
+        "/proc/modules": "nvidia_peermem 16384 0 - Live 0x0\n",
+    }
+    found = ranks(host(files), None)
+    assert [one.path for one in found.files] == ["/etc/nccl.conf", "/home/ann/.nccl.conf"]
+    assert found.peermem is True
+    assert ranks(host({"/proc/modules": "nvidia 1 0 - Live 0x0\n"}), None).peermem is False
+    assert ranks(host(), None) == Ranks()
+
+
+# --- what is said of it -----------------------------------------------------------------------------
+
+H100 = Accelerator(
+    address="0000:0f:00.0", vendor="nvidia", name="NVIDIA H100 80GB HBM3", chip="GH100", architecture="hopper", pci_id="10de:2330"
+)
+GEFORCE = Accelerator(
+    address="0000:01:00.0", vendor="nvidia", name="NVIDIA GeForce RTX 4090", chip="AD102", architecture="ada", pci_id="10de:2684"
+)
+ENO1 = Network(name="eno1", kind="ethernet", driver="igb", up=True, speed_mbps=1000, addresses=("10.0.0.5/24",))
+PORT = InfinibandPort(device="mlx5_0", port=1, link_layer="InfiniBand", state="active")
+
+
+def machine(card: Accelerator = H100, *, count: int = 2, **facts: Any) -> Machine:
+    return Machine(**{"accelerators": (card,) * count, "networks": (ENO1,), **facts})
+
+
+def codes(found: Machine, **answers: Any) -> dict[str, str]:
+    return {one.code: one.severity for one in nccl.judge_nccl(found, Profile(nccl=NcclAnswers(**answers)))}
+
+
+DROPS = Firewall(tool="ufw", active=True, drops=True)
+
+
+@pytest.mark.parametrize(
+    ("code", "severity", "has", "nearly"),
+    [
+        ("nccl-shm-small", "warning", machine(ranks=Ranks(shm_bytes=64 << 20)), machine(ranks=Ranks(shm_bytes=GIB))),
+        ("nccl-shm-small", "warning", machine(ranks=Ranks(shm_bytes=64 << 20)), machine(count=1, ranks=Ranks(shm_bytes=64 << 20))),
+        ("nccl-memlock-low", "warning", machine(infiniband=(PORT,), ranks=Ranks(memlock=8 << 20)), machine(ranks=Ranks(memlock=8 << 20))),
+        (
+            "nccl-memlock-low",
+            "warning",
+            machine(infiniband=(PORT,), ranks=Ranks(memlock=64 << 10)),
+            machine(infiniband=(PORT,), ranks=Ranks(memlock="unlimited")),
+        ),
+        (
+            "nccl-firewall",
+            "info",
+            machine(ranks=Ranks(firewall=DROPS)),
+            machine(ranks=Ranks(firewall=Firewall(tool="ufw", active=True, drops=False))),
+        ),
+        (
+            "nccl-firewall",
+            "info",
+            machine(ranks=Ranks(firewall=Firewall(tool="ufw", active=True, drops=True, open=("10.0.0.0/25",)))),
+            machine(ranks=Ranks(firewall=Firewall(tool="ufw", active=True, drops=True, open=("10.0.0.0/16",)))),
+        ),
+        (
+            "nccl-firewall",
+            "info",
+            machine(ranks=Ranks(firewall=DROPS)),
+            machine(ranks=Ranks(firewall=Firewall(tool="firewalld", active=True, drops=True, open=("eno1",)))),
+        ),
+        ("nccl-gdr-unavailable", "info", machine(GEFORCE, infiniband=(PORT,)), machine(infiniband=(PORT,))),
+        (
+            "nccl-gdr-unavailable",
+            "info",
+            machine(infiniband=(PORT,), driver=Driver(state="working", flavor="proprietary"), ranks=Ranks(peermem=False)),
+            machine(infiniband=(PORT,), driver=Driver(state="working", flavor="proprietary"), ranks=Ranks(peermem=True)),
+        ),
+        (
+            "nccl-gdr-unavailable",
+            "info",
+            machine(
+                infiniband=(PORT,),
+                driver=Driver(state="working", flavor="open"),
+                os=Os(kernel="5.4.0-1-generic"),
+                ranks=Ranks(peermem=False),
+            ),
+            machine(
+                infiniband=(PORT,),
+                driver=Driver(state="working", flavor="open"),
+                os=Os(kernel="6.8.0-1-generic"),
+                ranks=Ranks(peermem=False),
+            ),
+        ),
+    ],
+)
+def test_a_finding_is_said_of_the_machine_that_has_it(code: str, severity: str, has: Machine, nearly: Machine) -> None:
+    assert codes(has)[code] == severity
+    assert code not in codes(nearly)
+
+
+def test_a_firewall_matters_more_once_an_interface_was_chosen_and_says_how_to_open_it() -> None:
+    walled = machine(ranks=Ranks(firewall=DROPS))
+    assert codes(walled, interface="eno1")["nccl-firewall"] == "warning"
+    found = transport.firewall(walled, Profile())
+    assert found is not None
+    assert found.params["command"] == "ufw allow from 10.0.0.0/24"
+
+
+CONF = "# ours\nNCCL_SOCKET_IFNAME=docker0\nNCCL_IB_DISABLE=1 # no IB\nNCCL_ALGO = Ring\nNCCL_NONSENSE=1\nthis sets nothing\n"
+FILED = machine(
+    networks=(ENO1, Network(name="docker0", kind="virtual", up=True)), ranks=Ranks(files=(NcclFile(path="/etc/nccl.conf", text=CONF),))
+)
+
+
+def test_an_existing_file_is_judged_line_by_line_and_each_fix_is_kept_to_its_line() -> None:
+    found = {one.code: one for one in nccl.judge_nccl(FILED, Profile())}
+    assert {"nccl-interface-virtual", "nccl-inline-comment", "nccl-line-misread", "nccl-line-ignored", "nccl-unknown-variable"} <= set(
+        found
+    )
+    assert found["nccl-inline-comment"].fix == {"nccl.extra": {"NCCL_IB_DISABLE": "1"}}
+    assert found["nccl-line-misread"].fix == {"nccl.extra": {"NCCL_ALGO": "Ring"}}
+    assert found["nccl-interface-virtual"].fix == {"nccl.interface": "eno1"}
+    fixed = Profile(nccl=NcclAnswers(interface="eno1", extra={"NCCL_IB_DISABLE": "1", "NCCL_ALGO": "Ring"}))
+    assert {one.code for one in nccl.judge_nccl(FILED, fixed)} & set(found) == {
+        "nccl-line-ignored",
+        "nccl-unknown-variable",
+        "nccl-no-infiniband",
+    }
+    assert nccl_conf.conf_text(FILED, fixed) == (
+        "# ours\nNCCL_SOCKET_IFNAME=eno1\nNCCL_IB_DISABLE=1\nNCCL_ALGO=Ring\nNCCL_NONSENSE=1\nthis sets nothing\n"
+    )
+
+
+def test_an_answer_that_leaves_it_to_nccl_takes_the_line_out() -> None:
+    text = nccl_conf.conf_text(FILED, Profile(nccl=NcclAnswers(interface="auto")))
+    assert text == CONF.replace("NCCL_SOCKET_IFNAME=docker0\n", "")
+    assert nccl_conf.conf_text(FILED, Profile()) is None
+
+
+def test_a_persons_own_file_that_overrules_the_systems_is_named() -> None:
+    own = machine(ranks=Ranks(files=(NcclFile(path="/home/ann/.nccl.conf", text="NCCL_DEBUG=INFO\n"),)))
+    assert codes(own, debug="WARN")["nccl-user-file-first"] == "warning"
+    assert "nccl-user-file-first" not in codes(own)
+    assert "nccl-user-file-first" not in codes(own, p2p="off")
+
+
+# --- the ways between cards -------------------------------------------------------------------------
+
+
+def switched(address: str, *, redirects: bool = False) -> tuple[Accelerator, tuple[Bridge, ...]]:
+    card = Accelerator(
+        address=f"0000:{address}:00.0",
+        vendor="nvidia",
+        name="NVIDIA A100",
+        architecture="ampere",
+        bridges=("0000:00:01.0", "0000:01:00.0", f"0000:02:{address}.0"),
+    )
+    return card, (Bridge(address=f"0000:02:{address}.0", redirects=redirects),)
+
+
+@pytest.mark.parametrize(
+    ("card", "kind", "facts", "way", "reason"),
+    [
+        (H100, "NV18", {}, "nvlink", None),
+        (GEFORCE, "PHB", {}, "memory", "policy"),
+        (H100, "PIX", {}, "pcie", None),
+        (H100, "PIX", {"firmware": Firmware(iommu="on")}, "detour", "iommu"),
+        (H100, "PIX", {"firmware": Firmware(iommu="passthrough")}, "pcie", None),
+        (H100, "SYS", {}, "unknown", "sockets"),
+        (H100, "PHB", {"os": Os(virtualization="kvm")}, "unknown", None),
+        (H100, None, {}, "unknown", None),
+    ],
+)
+def test_a_pair_goes_the_way_that_the_facts_allow(
+    card: Accelerator, kind: str | None, facts: dict[str, Any], way: str, reason: str | None
+) -> None:
+    found = machine(card, links=(Link(a=0, b=1, kind=kind),) if kind else (), **facts)
+    (pair,) = transport.pairs(found)
+    assert (pair.way, pair.reason) == (way, reason)
+
+
+@pytest.mark.parametrize(("redirects", "way"), [(True, "detour"), (False, "pcie")])
+def test_a_bridge_that_redirects_between_two_cards_is_a_detour(redirects: bool, way: str) -> None:
+    one, above_one = switched("03", redirects=redirects)
+    two, above_two = switched("04")
+    found = Machine(accelerators=(one, two), bridges=(*above_one, *above_two), links=(Link(a=0, b=1, kind="PIX"),))
+    assert transport.pairs(found)[0].way == way
+
+
+def test_pairs_that_go_the_same_way_stand_in_one_line() -> None:
+    eight = machine(count=8, links=tuple(Link(a=a, b=b, kind="NV18") for a in range(8) for b in range(a + 1, 8)))
+    assert [names for names, _ in transport.groups(transport.pairs(eight))] == [""]
+    mixed = machine(count=3, links=(Link(a=0, b=1, kind="NV4"), Link(a=0, b=2, kind="SYS"), Link(a=1, b=2, kind="SYS")))
+    assert [names for names, _ in transport.groups(transport.pairs(mixed))] == ["0-1", "0-2 1-2"]
+
+
+def test_a_network_device_is_near_the_cards_below_the_same_switch() -> None:
+    one, _ = switched("03")
+    far = Accelerator(address="0000:81:00.0", vendor="nvidia", name="NVIDIA A100", architecture="ampere", bridges=("0000:80:01.0",))
+    port = InfinibandPort(device="mlx5_0", port=1, bridges=("0000:00:01.0", "0000:01:00.0", "0000:02:09.0"))
+    assert transport.near(Machine(accelerators=(one, far)), port) == (0,)
