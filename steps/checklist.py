@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from steps.compat import firmware as rules
 from steps.compat.setting import guest
 from steps.detect.measures import card_memory, short_name
@@ -105,8 +107,11 @@ def _virtual_functions(machine: Machine) -> Seen:
 
 
 def _iommu(machine: Machine) -> Seen:
-    """Return whether the IOMMU translates."""
-    return _known(machine.firmware.iommu, "iommu")
+    """Return whether the IOMMU translates for the cards: a system may mix kinds of groups, and those of the cards decide."""
+    kinds = ", ".join(f"{kind}: {count}" for kind, count in (machine.firmware.iommu_groups or {}).items())
+    free = machine.firmware.iommu == "on" and judged(machine) and rules.translated(machine) is False
+    seen = _known("passthrough" if free else machine.firmware.iommu, "iommu")
+    return msgspec.structs.replace(seen, measured=(kinds,)) if kinds else seen
 
 
 def _acs(machine: Machine) -> Seen:

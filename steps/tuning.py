@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from steps import resources
-from steps.catalog import guide, stack
-from steps.compat.firmware import SLOW_GOVERNORS
+from steps.catalog import guide
+from steps.compat import acs_plan, boot_plan, governor_plan, switch_plan
+from steps.compat.firmware import SLOW_GOVERNORS, translated
+from steps.compat.paths import detours
 from steps.compat.setting import guest
-from steps.model.action import AnyAction, Command, FileIs, Manual, Reboot, Run, Service, Succeeds, Write
+from steps.model.action import AnyAction, Manual, Run
 from steps.model.base import Words, phrase
 from steps.model.choice import Choice, Note, Option
 from steps.model.finding import Patch
@@ -21,10 +23,9 @@ from steps.model.profile import Profile
 
 WORD = "write"
 """What a person types before such a plan starts: the kernel's command line and its switches are no packages."""
-_GRUB = "/etc/default/grub.d/90-bringup-iommu.cfg"
-_UNITS = "/etc/systemd/system"
-_CPU = "/sys/devices/system/cpu"
 _MEASURE_SECONDS = 5
+_PARAMETERS = "https://docs.kernel.org/admin-guide/kernel-parameters.html"
+_NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html"
 
 
 def question(machine: Machine, answers: Profile) -> Choice | None:
@@ -39,29 +40,61 @@ def question(machine: Machine, answers: Profile) -> Choice | None:
 
 def _option(machine: Machine, item: str, taken: tuple[str, ...]) -> Option:
     """Return one tick with what it would write, what it costs and how it is taken back."""
-    notes = [Note(label="file", text=path) for path in _WRITES.get(item, ())]
-    if item != "measure-link":
-        notes.append(Note(label="undo", text=phrase("firmware.linux.undo")))
-        notes.append(Note(label="after", text=phrase("firmware.linux.word", word=WORD)))
-    if item == "iommu-pt":
-        notes.append(Note(label="after", text=phrase("firmware.linux.reboot")))
-        notes.append(Note(label="source", text=_IOMMU_SOURCE))
     left: Patch = {"firmware.linux": (tuple(one for one in taken if one != item) if item in taken else (*taken, item)) or None}
+    sentences: list[Words] = [phrase(f"firmware.linux.{item}.explain", **_figures(machine))]
+    if item == "acs-off":
+        sentences.append(phrase("firmware.linux.acs-off.lost"))
     return Option(
         value=item,
         label=phrase(f"firmware.linux.{item}.label"),
         mark="info",
         tag=phrase("firmware.tag.ticked" if item in taken else "firmware.tag.offered"),
-        sentences=(phrase(f"firmware.linux.{item}.explain", **_figures(machine)),),
-        notes=tuple(notes),
+        sentences=tuple(sentences),
+        notes=_notes(machine, item),
         patch=left,
     )
+
+
+def _notes(machine: Machine, item: str) -> tuple[Note, ...]:
+    """Return what a tick leads to, in the order of the hint; the measurement changes nothing and has none."""
+    if item == "measure-link":
+        return ()
+    notes = [Note(label="leads-to", text=command, command=True) for command in _leads_to(machine, item)]
+    notes.append(Note(label="undo", text=phrase("firmware.linux.undo")))
+    notes.append(Note(label="after", text=phrase("firmware.linux.word", word=WORD)))
+    owners = governor_plan.owners(machine) if item == "governor" else ()
+    if owners:
+        notes.append(Note(label="because", text=phrase("firmware.linux.owned", owner=", ".join(one.label for one in owners))))
+    if item == "iommu-pt" or machine.told.systemd is False:
+        notes.append(Note(label="after", text=phrase("firmware.linux.reboot")))
+    sources = {"iommu-pt": _PARAMETERS, "acs-off": _NCCL, "c-states": guide.limit("idle-latency").source}
+    source = owners[0].source if owners else sources.get(item)
+    return (*notes, Note(label="source", text=source)) if source else tuple(notes)
+
+
+def _leads_to(machine: Machine, item: str) -> list[str]:
+    """Return the tool or the file that a tick ends in, one line each."""
+    if _by_parameter(machine, item):
+        loader = boot_plan.loader_of(machine)
+        return [f"{parameter} ({loader.tool if loader else '?'})" for parameter in _parameters(machine, (item,))]
+    planned = _SWITCHES[item](machine, Target())
+    units = [f"systemctl enable --now {switch_plan.unit_of(name)}" for name in _SERVICES.get(item, ())]
+    runs = [" ".join(action.argv) for action in planned if isinstance(action, Run) and action.argv[0] not in ("setpci", "systemctl")]
+    return runs[:1] or ([] if any(isinstance(action, Manual) for action in planned) else units)
+
+
+_SERVICES = {"c-states": ("idle",), "governor": ("governor",), "acs-off": ("acs",)}
 
 
 def _figures(machine: Machine) -> dict[str, int]:
     """Return what the sentences are filled with."""
     latencies = [one.latency_us or 0 for one in machine.cpu.idle_states or () if one.enabled]
-    return {"latency": max(latencies, default=0), "limit": int(guide.limit("idle-latency").maximum), "seconds": _MEASURE_SECONDS}
+    return {
+        "latency": max(latencies, default=0),
+        "limit": int(guide.limit("idle-latency").maximum),
+        "seconds": _MEASURE_SECONDS,
+        "count": len(acs_plan.switchable(machine)),
+    }
 
 
 # --- which ticks are offered ------------------------------------------------------------------------
@@ -73,7 +106,7 @@ def _translates(machine: Machine) -> bool:
     `iommu=pt` is a parameter of x86; elsewhere it would change nothing.
     """
     peers = [card for card in judged(machine) if guide.without_peers(card.name, card.architecture) is None]
-    return machine.firmware.iommu == "on" and machine.os.arch == "x86_64" and len(peers) > 1
+    return translated(machine) is True and machine.os.arch == "x86_64" and len(peers) > 1
 
 
 def deep_states(machine: Machine) -> tuple[int, ...]:
@@ -99,14 +132,9 @@ _TICKS: dict[str, Callable[[Machine], bool]] = {
     "iommu-pt": _translates,
     "c-states": lambda machine: bool(deep_states(machine)),
     "governor": _slow,
+    "acs-off": lambda machine: bool(acs_plan.switchable(machine)),
     "measure-link": lambda machine: with_torch(machine) is not None,
 }
-_WRITES = {
-    "iommu-pt": (_GRUB,),
-    "c-states": (f"{_UNITS}/bringup-idle.service",),
-    "governor": (f"{_UNITS}/bringup-governor.service",),
-}
-_IOMMU_SOURCE = "https://docs.kernel.org/admin-guide/kernel-parameters.html"
 
 
 def word_of(plan: Plan) -> str:
@@ -119,9 +147,10 @@ def word_of(plan: Plan) -> str:
 def missing(machine: Machine, answers: Profile) -> tuple[str, ...]:
     """Return the ticks that are not true of the machine as it is now; empty when all are."""
     true = {
-        "iommu-pt": machine.firmware.iommu in ("passthrough", "off"),
+        "iommu-pt": not translated(machine),
         "c-states": not deep_states(machine),
-        "governor": machine.cpu.governor == "performance",
+        "governor": governor_plan.held(machine),
+        "acs-off": not detours(machine),
     }
     return tuple(item for item in answers.firmware.linux or () if not true.get(item, True))
 
@@ -135,13 +164,35 @@ def actions(machine: Machine, answers: Profile, target: Target) -> tuple[AnyActi
     made: list[AnyAction] = []
     if "measure-link" in ticked and target.root == "/":
         made += _measured(machine)
-    if "c-states" in ticked:
-        made += _idle(machine)
-    if "governor" in ticked:
-        made += _governed(machine)
-    if "iommu-pt" in ticked:
-        made += _passed_through(machine)
+    for item, planned in _SWITCHES.items():
+        if item in ticked and not _by_parameter(machine, item):
+            made += planned(machine, target)
+    wanted = _parameters(machine, ticked)
+    if wanted:
+        title = phrase("firmware.action.parameters", parameters=" ".join(wanted))
+        made += boot_plan.parameters(machine, wanted, title, phrase("firmware.action.parameters-why"))
     return tuple(made)
+
+
+def _by_parameter(machine: Machine, item: str) -> bool:
+    """Return whether a tick ends on the kernel's command line: where systemd is not, no service of ours could hold a switch."""
+    return item == "iommu-pt" or (item in ("c-states", "governor") and machine.told.systemd is False)
+
+
+def _parameters(machine: Machine, ticked: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the parameters that the ticks want of the kernel."""
+    asked = [item for item in ticked if _by_parameter(machine, item)]
+    deep = deep_states(machine)
+    wanted: list[str] = []
+    if "iommu-pt" in asked:
+        wanted.append("iommu=pt")
+    if "c-states" in asked and deep:
+        # States are numbered from 0, the state that does not sleep; the parameter names the deepest that stays allowed.
+        module = "intel_idle" if machine.cpu.idle_driver == "intel_idle" else "processor"
+        wanted.append(f"{module}.max_cstate={max(1, deep[0] - 1)}")
+    if "governor" in asked and _slow(machine):
+        wanted.append("cpufreq.default_governor=performance")
+    return tuple(wanted)
 
 
 def _measured(machine: Machine) -> tuple[AnyAction, ...]:
@@ -165,95 +216,18 @@ def _measured(machine: Machine) -> tuple[AnyAction, ...]:
     )
 
 
-def _idle(machine: Machine) -> tuple[AnyAction, ...]:
-    """Return the unit that forbids deep sleep, one switch a state; stopping it allows them again."""
-    paths = tuple(f"{_CPU}/cpu*/cpuidle/state{number}/disable" for number in deep_states(machine))
+def _idle(machine: Machine, target: Target) -> tuple[AnyAction, ...]:
+    """Return the service that forbids deep sleep, one switch a state; stopping it allows them again."""
+    paths = [f"{switch_plan.CPU}/cpu*/cpuidle/state{number}/disable" for number in deep_states(machine)]
     if not paths:
         return ()
-    return _unit("idle", phrase("firmware.action.idle"), tuple((path, "1") for path in paths), tuple((path, "0") for path in paths))
+    title = phrase("firmware.action.idle")
+    return switch_plan.sysfs(machine, target, "idle", title, dict.fromkeys(paths, "1"), dict.fromkeys(paths, "0"))
 
 
-def _governed(machine: Machine) -> tuple[AnyAction, ...]:
-    """Return the unit that holds the clock high; stopping it puts the governor of now back."""
-    before = machine.cpu.governor
-    if before is None or before == "performance":
-        return ()
-    path = f"{_CPU}/cpu*/cpufreq/scaling_governor"
-    return _unit("governor", phrase("firmware.action.governor"), ((path, "performance"),), ((path, before),))
-
-
-def _unit(name: str, title: Words, on: tuple[tuple[str, str], ...], off: tuple[tuple[str, str], ...]) -> tuple[AnyAction, ...]:
-    """Return a service that writes switches of /sys at its start and others at its end, by systemd's own writer of such files."""
-    files = {f"/etc/bringup/{name}-on.conf": on, f"/etc/bringup/{name}-off.conf": off}
-    start, stop = files
-    text = (
-        "[Unit]\n"
-        f"Description=bringup: {name} of the processors\n\n"
-        "[Service]\nType=oneshot\nRemainAfterExit=yes\n"
-        f"ExecStart=/bin/systemd-tmpfiles --create {start}\n"
-        f"ExecStop=/bin/systemd-tmpfiles --create {stop}\n\n"
-        "[Install]\nWantedBy=multi-user.target\n"
-    )
-    unit = f"bringup-{name}.service"
-    writes = {**{path: "".join(f"w {switch} - - - - {value}\n" for switch, value in lines) for path, lines in files.items()}}
-    writes[f"{_UNITS}/{unit}"] = text
-    made: list[AnyAction] = [
-        Write(
-            id=f"firmware.{name}.{number}",
-            title=phrase("firmware.action.file", path=path),
-            lane="system",
-            path=path,
-            text=content,
-            done_when=(FileIs(path=path, text=content),),
-        )
-        for number, (path, content) in enumerate(writes.items(), start=1)
-    ]
-    needs = tuple(action.id for action in made)
-    return (
-        *made,
-        Service(id=f"firmware.{name}.service", title=title, why=phrase("firmware.action.why"), unit=unit, needs=needs, seconds=2.0),
-    )
-
-
-def _passed_through(machine: Machine) -> tuple[AnyAction, ...]:
-    """Return how `iommu=pt` gets onto the kernel's command line with this distribution's own tool, else by hand."""
-    row = stack.distribution_of(machine.os.id, machine.os.version)
-    manager = row.manager if row is not None else None
-    title, why = phrase("firmware.action.iommu"), phrase("firmware.action.iommu-why")
-    reboot = Reboot(id="firmware.reboot", title=phrase("firmware.action.reboot"), reason=phrase("firmware.linux.reboot"))
-    if manager == "dnf":
-        argv = ("grubby", "--update-kernel=ALL")
-        change = Run(
-            id="firmware.iommu",
-            title=title,
-            why=why,
-            argv=(*argv, "--args=iommu=pt"),
-            undo=(Command(argv=(*argv, "--remove-args=iommu=pt")),),
-            seconds=5.0,
-        )
-        return (change, reboot)
-    if manager != "apt":
-        return (Manual(id="firmware.iommu", title=title, why=why, text=phrase("firmware.action.iommu-manual")),)
-    text = 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX iommu=pt"\n'
-    refresh = ("update-grub",)
-    return (
-        # Undo goes backwards: this one's is last, when the file is gone, so that the menu is made again without it.
-        Run(
-            id="firmware.iommu.before",
-            title=phrase("firmware.action.grub-before"),
-            why=phrase("firmware.action.grub-why"),
-            argv=refresh,
-            undo=(Command(argv=refresh),),
-            seconds=10.0,
-        ),
-        Write(id="firmware.iommu.file", title=title, why=why, path=_GRUB, text=text, done_when=(FileIs(path=_GRUB, text=text),)),
-        Run(
-            id="firmware.iommu.menu",
-            title=phrase("firmware.action.grub-after"),
-            argv=refresh,
-            done_when=(Succeeds(argv=("grep", "-qw", "iommu=pt", "/boot/grub/grub.cfg")),),
-            needs=("firmware.iommu.file",),
-            seconds=10.0,
-        ),
-        reboot,
-    )
+_SWITCHES: dict[str, Callable[[Machine, Target], tuple[AnyAction, ...]]] = {
+    "c-states": _idle,
+    "governor": governor_plan.governed,
+    "acs-off": acs_plan.cleared,
+}
+"""What a tick does that is no parameter of the kernel."""

@@ -13,7 +13,7 @@ from steps.catalog import guide
 from steps.detect.machine import detect
 from steps.engine import client
 from steps.host.opening import open_host
-from steps.model.action import AnyAction, Command, Manual, Reboot, Run, Service, Write
+from steps.model.action import AnyAction, Command, Run, Service, Write
 from steps.model.finding import Severity
 from steps.model.machine import Cpu, Environment, Firmware, IdleState, Machine, Os
 from steps.model.plan import Plan, Target
@@ -96,28 +96,6 @@ def test_only_a_plan_that_writes_switches_or_the_command_line_wants_the_word() -
     assert tuning.word_of(plan(SLEEPY, ticked("governor"))) == "write"
     assert tuning.word_of(plan(BENCH, ticked("measure-link"))) == ""
     assert tuning.word_of(plan(TWO, Profile())) == ""
-
-
-def test_the_command_line_is_changed_in_a_file_of_its_own_and_undo_makes_the_menu_last() -> None:
-    before, write, menu, reboot = made(TWO, "iommu-pt")
-    assert isinstance(write, Write)
-    assert (write.path, write.text) == ("/etc/default/grub.d/90-bringup-iommu.cfg", 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX iommu=pt"\n')
-    assert isinstance(before, Run)
-    assert before.undo == (Command(argv=("update-grub",)),)
-    assert isinstance(menu, Run)
-    assert (menu.argv, menu.undo) == (("update-grub",), ())
-    assert isinstance(reboot, Reboot)
-    assert plan(TWO, ticked("iommu-pt")).actions[-2].id == "firmware.reboot"
-
-
-def test_grubby_changes_every_kernel_and_takes_it_back_and_an_unknown_system_is_told_in_words() -> None:
-    fedora = msgspec.structs.replace(TWO, os=Os(id="rocky", version="9.4", virtualization="none"))
-    change = made(fedora, "iommu-pt")[0]
-    assert isinstance(change, Run)
-    assert change.argv == ("grubby", "--update-kernel=ALL", "--args=iommu=pt")
-    assert change.undo == (Command(argv=("grubby", "--update-kernel=ALL", "--remove-args=iommu=pt")),)
-    strange = msgspec.structs.replace(TWO, os=Os(id="void", virtualization="none"))
-    assert [type(action) for action in made(strange, "iommu-pt")] == [Manual]
 
 
 def test_a_service_writes_the_switches_at_its_start_and_puts_them_back_at_its_end() -> None:
@@ -256,7 +234,7 @@ def test_how_a_link_is_looked_at_under_load_is_said_even_where_nothing_is_wrong(
 def test_undo_really_makes_the_boot_menu_again_without_the_parameter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The plan's own three actions, with a file of the test's and a stand-in that writes down what the boot menu would be made of."""
     monkeypatch.setenv("BRINGUP_STATE", str(tmp_path / "state"))
-    file, menu = tmp_path / "grub.d" / "90-bringup-iommu.cfg", tmp_path / "menu"
+    file, menu = tmp_path / "grub.d" / "90-bringup.cfg", tmp_path / "menu"
     program = "import sys, pathlib; f, m = map(pathlib.Path, sys.argv[1:]); m.open('a').write(f'{f.exists()} ')"
     tool = (sys.executable, "-I", "-c", program, str(file), str(menu))
 

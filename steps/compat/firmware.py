@@ -94,13 +94,25 @@ def governor_not_performance(machine: Machine) -> Finding | None:
     return setting("governor-not-performance", str(governor), (f"scaling_governor = {governor}",), "info", governor=str(governor))
 
 
+def translated(machine: Machine) -> bool | None:
+    """Return whether the IOMMU translates for one of the judged cards; `None` when not known.
+
+    A system may mix: after `iommu=pt` some devices keep a translated domain, and without it some have none. What counts is the cards' own.
+    """
+    kinds = [machine.told.domains.get(card.address or "") for card in judged(machine)]
+    if kinds and None not in kinds:
+        return any(kind != "identity" for kind in kinds)
+    return None if machine.firmware.iommu is None else machine.firmware.iommu == "on"
+
+
 def iommu_breaks_p2p(machine: Machine) -> Finding | None:
     """An IOMMU that translates stands between cards that could copy directly."""
     found = judged(machine)
     offered = [card for card in found if guide.without_peers(card.name, card.architecture) is None]
-    if machine.firmware.iommu != "on" or guest(machine) or len(offered) < 2:
+    if not translated(machine) or guest(machine) or len(offered) < 2:
         return None
-    because = (phrase("firmware.because.iommu"), phrase("firmware.because.cards", count=len(found)))
+    kinds = ", ".join(dict.fromkeys(machine.told.domains.values()))
+    because = (kinds or phrase("firmware.because.iommu"), phrase("firmware.because.cards", count=len(found)))
     return setting(
         "iommu-breaks-p2p", "IOMMU", because, source="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html"
     )

@@ -12,7 +12,7 @@ from steps.catalog import guide
 from steps.compat.setting import guest, setting
 from steps.detect.measures import short_name
 from steps.model.base import Words
-from steps.model.finding import Finding
+from steps.model.finding import Finding, Severity
 from steps.model.machine import Accelerator, Bridge, Machine, Network, judged
 
 _FULL_SPEED = ("P0", "P1", "P2")
@@ -102,10 +102,8 @@ def _pairs(machine: Machine) -> Iterator[tuple[Accelerator, Accelerator]]:
     yield from combinations(able, 2)
 
 
-def acs_on(machine: Machine) -> Finding | None:
-    """Bridges send direct copies up to the processor: a detour below a shared switch, only a check where cards hang on root ports."""
-    if guest(machine):
-        return None
+def _redirecting(machine: Machine) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the ports between two cards that send copies up: below a shared switch, and between root ports."""
     known = {bridge.address: bridge for bridge in machine.bridges}
     detour: set[str] = set()
     checked: set[str] = set()
@@ -114,11 +112,23 @@ def acs_on(machine: Machine) -> Finding | None:
         between = [address for address in (*first.bridges, *second.bridges) if address not in shared]
         found = {address for address in between if address in known and known[address].redirects}
         (detour if shared else checked).update(found)
-    found = detour or checked
-    if not found:
+    return frozenset(detour), frozenset(checked)
+
+
+def detours(machine: Machine) -> frozenset[str]:
+    """Return the ports that ACS makes a detour of, else those where it is only a check; empty where no two cards could copy directly."""
+    detour, checked = _redirecting(machine)
+    return detour or checked
+
+
+def acs_on(machine: Machine) -> Finding | None:
+    """Bridges send direct copies up to the processor: a detour below a shared switch, only a check where cards hang on root ports."""
+    found = detours(machine)
+    if guest(machine) or not found:
         return None
     because: tuple[Words, ...] = (f"ACSCtl ReqRedir+: {', '.join(sorted(found)[:6])}",)
-    return setting("acs-on", "ACS", because, "warning" if detour else "info", _NCCL, count=len(found))
+    severity: Severity = "warning" if _redirecting(machine)[0] else "info"
+    return setting("acs-on", "ACS", because, severity, _NCCL, count=len(found))
 
 
 def sriov_off(machine: Machine) -> Finding | None:

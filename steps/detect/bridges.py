@@ -35,6 +35,7 @@ def _bridge(host: Probes, device: Device, printed: Configuration | None) -> Brid
         link=seen.link if seen.link != PcieLink() else None,
         target_generation=told.target_generation or printed.target_generation,
         redirects=told.redirects if told.redirects is not None else printed.redirects,
+        isolation=told.isolation if told.isolation is not None else printed.isolation,
     )
 
 

@@ -21,6 +21,8 @@ class Configuration(Record):
 
     target_generation: int | None = None
     redirects: bool | None = None
+    isolation: int | None = None
+    """The whole ACS control word."""
 
 
 def from_bytes(data: bytes) -> Configuration:
@@ -33,6 +35,7 @@ def from_bytes(data: bytes) -> Configuration:
     return Configuration(
         target_generation=target if 1 <= target <= 6 else None,
         redirects=None if switched is None else bool(switched & _REDIRECT),
+        isolation=switched,
     )
 
 
@@ -54,17 +57,27 @@ def _capability(data: bytes, wanted: int) -> int:
     return 0
 
 
+_FLAGS = ("SrcValid", "TransBlk", "ReqRedir", "CmpltRedir", "UpstreamFwd", "EgressCtrl", "DirectTrans")
+"""The bits of the ACS control word from the lowest on, as lspci names them."""
+
+
+def _control(text: str) -> int:
+    return sum(1 << place for place, flag in enumerate(_FLAGS) if f"{flag}+" in text)
+
+
 def from_lspci(text: str) -> dict[str, Configuration]:
     """Return the same by address from `lspci -vv`; what root alone may see is missing from an ordinary user's."""
     found: dict[str, Configuration] = {}
     for block in re.split(r"\n(?=\S)", text):
         head = re.match(r"((?:[0-9a-f]{4,}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) ", block)
         target = re.search(r"LnkCtl2: Target Link Speed: ([\d.]+GT/s)", block)
-        redirected = re.search(r"ACSCtl:.*?ReqRedir([+-])", block)
+        switches = re.search(r"ACSCtl:((?:[ \t]*\w+[+-])+)", block)
+        redirected = re.search(r"ReqRedir([+-])", switches[1]) if switches else None
         if head and (target or redirected):
             address = head[1] if head[1].count(":") == 2 else f"0000:{head[1]}"
             found[address] = Configuration(
                 target_generation=generation(target[1]) if target else None,
                 redirects=redirected[1] == "+" if redirected else None,
+                isolation=_control(switches[1]) if switches else None,
             )
     return found

@@ -22,6 +22,7 @@ from steps.detect import (
     ranks,
     smi,
     system,
+    told,
     toolkits,
     tools,
     users,
@@ -81,5 +82,6 @@ def _detect(host: Probes) -> Machine:
         library_path=toolkits.library_path(host),
         headers=system.headers(host, os.kernel),
         held=packages.held(host),
+        told=told.told(host, found, installed),
         gaps=gaps.gaps(host, gaps.Seen(os=os, memory=main_memory, firmware=board, cards=found, driver=driven, smi=said, users=users_now)),
     )

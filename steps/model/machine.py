@@ -172,6 +172,8 @@ class Bridge(Record):
     link: PcieLink | None = None
     target_generation: int | None = None
     redirects: bool | None = None
+    isolation: int | None = None
+    """The whole ACS control word."""
 
 
 class Sriov(Record):
@@ -325,6 +327,26 @@ class GpuUser(Record):
     container: str | None = None
 
 
+class Told(Record):
+    """What the installed system was told about its hardware, to be planned with; no part of the `detect` document."""
+
+    loader: str | None = None
+    """What makes the boot menu, an id of `linux.toml`; `None` when not known."""
+    parameters: tuple[str, ...] | None = None
+    """The running kernel's command line."""
+    systemd: bool | None = None
+    kernels: tuple[str, ...] = ()
+    """The kernels in /boot, by release."""
+    preference: str | None = None
+    """What the processors were told to prefer, where they choose their clock themselves (`performance`, `balance_power` …)."""
+    governors: tuple[str, ...] | None = None
+    """The services that set the governor and start at boot, ids of `linux.toml`; `None` when nobody could look."""
+    domains: Mapping[str, str] = {}
+    """What the IOMMU does with a card (`identity`, `DMA-FQ` …) by its address, where the kernel tells."""
+    texts: Mapping[str, str] = {}
+    """The files that a plan would edit, as they are now."""
+
+
 class Machine(Record):
     """Everything that is known about a machine."""
 
@@ -356,6 +378,8 @@ class Machine(Record):
     """Whether the headers of the running kernel are here; no part of the `detect` document."""
     held: tuple[str, ...] | None = None
     """The packages that the package manager was told to leave alone; no part of the `detect` document."""
+    told: Told = Told()
+    """No part of the `detect` document."""
     offers: Offers | None = None
     """What can be had from here; asked for after the machine is known, and no part of the `detect` document."""
 

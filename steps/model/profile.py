@@ -91,7 +91,7 @@ class FirmwareAnswers(Record):
     """BIOS items that a person has confirmed by eye, and what Linux shall do where the BIOS was left alone."""
 
     acknowledged: tuple[str, ...] | None = None
-    linux: tuple[Literal["iommu-pt", "c-states", "governor", "measure-link"], ...] | None = None
+    linux: tuple[Literal["iommu-pt", "c-states", "governor", "acs-off", "measure-link"], ...] | None = None
 
 
 class Profile(Record):
