@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import tomli_w
 
+from steps.catalog.prompts import prompt_rows
 from steps.errors import InputError
 from steps.model.profile import Profile, as_tables, holds_credentials
 
@@ -23,7 +24,7 @@ _SCHEMA = 1
 _TABLE = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]")
 _KEY = re.compile(r"""^\s*(?:"([^"]*)"|'([^']*)'|([A-Za-z0-9_.-]+))\s*=""")
 _MADE_FOR = "# made for: "
-_OPEN_TABLES = ("frameworks",)
+_OPEN_TABLES = ("frameworks", "prompts")
 """Tables whose keys are names of the catalogue, not of the profile."""
 
 
@@ -31,7 +32,7 @@ def parse(text: str, name: str) -> Profile:
     """Return the profile that `text` (of the file `name`) holds.
 
     Raises `InputError` that names the file, the line and the key: `profile-syntax`, `profile-schema`, `profile-key`,
-    `profile-type`, `profile-keep`, `profile-secret`.
+    `profile-type`, `profile-keep`, `profile-secret`, `profile-prompt`, `profile-prompt-person`.
     """
     try:
         tables = tomllib.loads(text)
@@ -51,7 +52,22 @@ def parse(text: str, name: str) -> Profile:
     for field in ("proxy", "apt", "pypi", "torch_index", "find_links"):
         if holds_credentials(getattr(profile.network, field) or ""):
             raise InputError("profile-secret", file=name, line=_line(text, f"network.{field}"), key=f"network.{field}")
+    _refuse_answers(profile, text, name)
     return profile
+
+
+def _refuse_answers(profile: Profile, text: str, name: str) -> None:
+    """Raise for the first answer to a program's question that cannot be given beforehand."""
+    rows = {f"prompts.{row.id}": row for row in prompt_rows()}
+    for id, answer in profile.prompts.items():
+        key = f"prompts.{id}"
+        if key not in rows:
+            raise _unknown_key(key, tuple(rows), text, name)
+        answers = rows[key].profile_answers
+        if answers is None:
+            raise InputError("profile-prompt-person", file=name, line=_line(text, key), key=key)
+        if answers and answer not in answers:
+            raise InputError("profile-prompt", file=name, line=_line(text, key), key=key, found=answer, answers=", ".join(answers))
 
 
 def dump(profile: Profile, made_for: str = "") -> str:

@@ -24,6 +24,10 @@ from steps.text import Language, say_error
         ("driver = 3\n", "profile-type", 1, "driver"),
         ("[driver]\nsource = 'keep'\nbranch = '580'\n", "profile-keep", 3, "driver.branch"),
         ("[driver]\nsource = 'keep'\nflavor = 'open'\n", "profile-keep", 3, "driver.flavor"),
+        ("[prompts]\nconda-term = 'reject'\n", "profile-key-near", 2, "conda-term"),
+        ("[prompts]\nconda-terms = 'perhaps'\n", "profile-prompt", 2, "prompts.conda-terms"),
+        ("[prompts]\nsudo-password = 'hunter2'\n", "profile-prompt-person", 2, "prompts.sudo-password"),
+        ("[prompts]\ndpkg-conffile = true\n", "profile-type", 1, "prompts"),
     ],
 )
 def test_a_slip_is_named_with_its_line(text: str, code: str, line: int, key: str) -> None:
@@ -89,3 +93,9 @@ def test_a_patch_sets_and_takes_out() -> None:
     profile = answered(Profile(), {"driver.branch": "580", "frameworks.torch": "2.13.0"})
     assert (profile.driver.branch, profile.frameworks) == ("580", {"torch": "2.13.0"})
     assert answered(profile, {"driver.branch": None, "frameworks.torch": None}) == Profile()
+
+
+def test_answers_to_programs_are_read_and_written_back() -> None:
+    said = profiles.parse("[prompts]\nconda-terms = 'reject'\nconda-location = '/opt/conda'\n", "lab.toml")
+    assert said.prompts == {"conda-terms": "reject", "conda-location": "/opt/conda"}
+    assert profiles.parse(profiles.dump(said), "lab.toml") == said

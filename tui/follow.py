@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from threading import Event
 
-from steps.catalog.prompts import prompt_row
+from steps.catalog.prompts import answer_words, prompt_row
 from steps.errors import BringupError
 from steps.model.action import AnyAction
 from steps.model.base import Param, phrase
@@ -198,7 +198,7 @@ class _Followed:
             self._write(f"          {say(self._language, phrase(f'engine.prompt.{row.id}.explain'))}")
             for answer in row.answers:
                 safe = say(self._language, phrase("run.plain.safe")) if answer.id == row.default else ""
-                self._write(f"          {answer.id:8} {say(self._language, phrase(f'engine.prompt.{row.id}.answer.{answer.id}'))}{safe}")
+                self._write(f"          {answer.id:8} {say(self._language, answer_words(row, answer))}{safe}")
         typed = ask(say(self._language, phrase("run.plain.answer")))
         if typed is None:
             return

@@ -39,7 +39,7 @@ def apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console
         prompt = phrase("cli.plain.word", word=word) if word else phrase("cli.plain.start")
         if not dialogue.agreed(say(language, prompt), *((word,) if word else ("y", "yes"))):
             raise Cancelled("cancelled")
-    handle = runs.start(plan, privilege.sudo())
+    handle = runs.start(plan, privilege.sudo(), attended=_on_terminal() and not console.asked.json)
     if not asked.get("detach"):
         return follow_to_end(handle, console, "apply")
     if console.asked.json:
@@ -55,7 +55,7 @@ def again(verb: str, asked: Mapping[str, Any], environ: Mapping[str, str], conso
     if verb == "undo" and not console.asked.yes and (console.asked.json or not _on_terminal()):
         raise InputError("needs-yes")
     if verb == "resume":
-        handle.resume(sudo=privilege.sudo())
+        handle.resume(sudo=privilege.sudo(), attended=_on_terminal() and not console.asked.json)
     elif verb == "undo":
         if not console.asked.yes and not _confirmed_undo(handle, console):
             raise Cancelled("cancelled")

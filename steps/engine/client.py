@@ -13,6 +13,7 @@ import msgspec
 from steps.engine.folder import Order, RunFolder, all_folders, invoking_owner, state_unusable
 from steps.engine.handle import RunHandle, Sudo, launch
 from steps.engine.lock import busy, holder, is_held, target_lock
+from steps.engine.runner import UNATTENDED
 from steps.engine.spool import Spool
 from steps.errors import BringupError, InputError
 from steps.model.plan import Plan, digest
@@ -51,8 +52,8 @@ def carried_environment(plan: Plan) -> dict[str, str]:
     return carried | dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), proxy) if proxy else carried
 
 
-def start(plan: Plan, *, sudo: Sudo | None) -> RunHandle:
-    """Start a run and return its handle.
+def start(plan: Plan, *, sudo: Sudo | None, attended: bool = True) -> RunHandle:
+    """Start a run and return its handle; where it is not `attended`, a question that nothing answers ends it.
 
     Raises `Busy` while another run changes the same machine, `PrivilegeError` without root and sudo.
     """
@@ -65,7 +66,8 @@ def start(plan: Plan, *, sudo: Sudo | None) -> RunHandle:
                 raise busy(held)
     name = _order_file(Order(plan=plan, environment=carried_environment(plan)))
     try:
-        id = launch((name, "--digest", digest(plan)), needs_root=needs_root, sudo=sudo)
+        manner = () if attended else (UNATTENDED,)
+        id = launch((name, "--digest", digest(plan), *manner), needs_root=needs_root, sudo=sudo)
     finally:
         Path(name).unlink(missing_ok=True)
     if id is not None:

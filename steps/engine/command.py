@@ -8,25 +8,33 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
+from steps.catalog.prompts import UNKNOWN, prompt_row
 from steps.engine.context import Context, Outcome, failed
 from steps.engine.orphans import mark, sweep
-from steps.engine.prompts import PromptWatch
+from steps.engine.prompts import Manners, PromptWatch
 from steps.engine.session import Ended, NotStarted, Session
 from steps.model.action import Action, Run
-from steps.model.base import phrase
+from steps.model.base import Phrase, phrase
 
 TICK = 0.1
-_GRACE: tuple[tuple[float, signal.Signals], ...] = ((0.0, signal.SIGINT), (5.0, signal.SIGTERM), (10.0, signal.SIGKILL))
+Stop = Literal["cancel", "timeout", "unanswered"]
+_GRACE: tuple[tuple[float, signal.Signals | bytes], ...] = ((0.0, signal.SIGINT), (5.0, signal.SIGTERM), (10.0, signal.SIGKILL))
 """A stopped command is asked, then told, then ended: seconds after the stop, and the signal."""
+_NO_ANSWER: tuple[tuple[float, signal.Signals | bytes], ...] = ((0.0, b"\x04"), (3.0, b"\x03"), *((at + 10.0, how) for at, how in _GRACE))
+"""Who asks where nobody is gets an end of input, then an interrupt at the terminal: programs know how to end at those."""
+MISSING_ANSWER = 2
+"""The exit code of the contract for what should have been said beforehand."""
 
 
 class Ending(Ended):
     """How a command of an action ended, and why it was stopped when it was."""
 
-    def __init__(self, ended: Ended, stopped: Literal["cancel", "timeout"] | None, output: str) -> None:
+    def __init__(self, ended: Ended, stopped: Stop | None, output: str, unanswered: str | None = None) -> None:
         super().__init__(ended.status, ended.killed_by)
         self.stopped = stopped
         self.output = output
+        self.unanswered = unanswered
+        """The prompt that nobody was there to answer."""
 
 
 class Missing(Exception):
@@ -62,8 +70,9 @@ def run_command(
     if context.host.root != "/" and not outside:
         argv, other = context.host.command((*context.person_prefix(), *argv) if other else argv), False
     session = _started(context, action, argv, environment or {}, as_person=other, handed=handed)
-    replies = action.replies if isinstance(action, Run) else ()
-    watch = PromptWatch(session, action.id, replies, context.desk, lambda row: context.spool_line(action.id, f"[bringup: {row}]"))
+    own = {reply.prompt: reply.answer for reply in action.replies} if isinstance(action, Run) else {}
+    manners = Manners(replies={**context.plan.profile.prompts, **own}, word=context.word, attended=context.attended)
+    watch = PromptWatch(session, action.id, manners, context.desk, lambda row: context.spool_line(action.id, f"[bringup: {row}]"))
     try:
         stopped = _follow(context, session, watch, action.timeout if isinstance(action, Run) else None, may_stop)
     except BaseException:
@@ -71,12 +80,12 @@ def run_command(
         while session.pump(1.0):
             continue
         raise
-    if stopped is not None:
+    if stopped is not None and (stopped != "unanswered" or may_stop()):
         sweep(context, action.id)
     ended = session.ended or Ended(None, signal.SIGKILL)
     with spool.open("rb") as file:
         file.seek(max(start, spool.stat().st_size - 65536))
-        return Ending(ended, stopped, file.read().decode("utf-8", errors="replace"))
+        return Ending(ended, stopped, file.read().decode("utf-8", errors="replace"), watch.unanswered)
 
 
 def _started(
@@ -102,13 +111,11 @@ def _started(
     return session
 
 
-def _follow(
-    context: Context, session: Session, watch: PromptWatch, limit: float | None, may_stop: Callable[[], bool]
-) -> Literal["cancel", "timeout"] | None:
+def _follow(context: Context, session: Session, watch: PromptWatch, limit: float | None, may_stop: Callable[[], bool]) -> Stop | None:
     """Pump the session to its end; return why it was stopped, or `None` when it ended by itself."""
     began = time.monotonic()
-    stopped: Literal["cancel", "timeout"] | None = None
-    signals = list(_GRACE)
+    stopped: Stop | None = None
+    means = list(_GRACE)
     since = 0.0
     while session.pump(TICK):
         now = time.monotonic()
@@ -116,18 +123,30 @@ def _follow(
             stopped, since = "cancel", now
         elif stopped is None and limit is not None and now - began > limit:
             stopped, since = "timeout", now
+        elif stopped is None and watch.unanswered is not None:
+            stopped, since, means = "unanswered", now, list(_NO_ANSWER)
         if stopped is None:
             watch.look()
-        elif signals and now - since >= signals[0][0]:
-            session.signal(signals.pop(0)[1])
+        elif means and now - since >= means[0][0]:
+            _end(session, means.pop(0)[1])
     watch.close()
     return stopped
+
+
+def _end(session: Session, means: signal.Signals | bytes) -> None:
+    """Send a signal to a command, or type."""
+    if isinstance(means, bytes):
+        session.send(means)
+    else:
+        session.signal(means)
 
 
 def judge(ending: Ending) -> Outcome:
     """Return the outcome that a command's end means by itself."""
     if ending.stopped == "cancel":
         return Outcome(status="cancelled", exit=ending.code)
+    if ending.stopped == "unanswered":
+        return failed(unanswered(ending.unanswered or UNKNOWN), exit=ending.code, code=MISSING_ANSWER)
     if ending.stopped == "timeout":
         return failed(phrase("engine.failed.timeout"), exit=ending.code)
     if ending.killed_by is not None:
@@ -135,3 +154,12 @@ def judge(ending: Ending) -> Outcome:
     if ending.status:
         return failed(phrase("engine.failed.exit", status=ending.status), exit=ending.code)
     return Outcome(status="done", exit=0)
+
+
+def unanswered(prompt: str) -> Phrase:
+    """Return what is said when nobody was there: the key of the profile that would have answered, where there is one."""
+    row = prompt_row(prompt)
+    answers = None if row is None else row.profile_answers
+    if answers is None:
+        return phrase("engine.failed.unanswered-person", prompt=prompt)
+    return phrase("engine.failed.unanswered", key=f"prompts.{prompt}", answers=" | ".join(f'"{answer}"' for answer in answers) or '"…"')

@@ -58,7 +58,15 @@ class Context:
     """All that the executor needs besides the action."""
 
     def __init__(
-        self, folder: RunFolder, *, plan: Plan, origin: Origin, host: WritableHost, outside: WritableHost, journal: Journal
+        self,
+        folder: RunFolder,
+        *,
+        plan: Plan,
+        origin: Origin,
+        host: WritableHost,
+        outside: WritableHost,
+        journal: Journal,
+        attended: bool = True,
     ) -> None:
         self.folder = folder
         self.plan = plan
@@ -68,6 +76,10 @@ class Context:
         self.journal = journal
         self.desk = Desk(journal)
         self.switches = Switches()
+        self.attended = attended
+        """Whether somebody may be asked; where nobody is, a question without an answer ends what asks it."""
+        self.word = f"[bringup {os.urandom(4).hex()}]"
+        """What sudo asks with in this run and no other program can know beforehand."""
 
     @property
     def owner(self) -> Owner:
@@ -111,4 +123,5 @@ class Context:
         # Where runs lie: `bringup verify`, the last command of a run, looks its own run up.
         base |= {name: os.environ[name] for name in (STATE_VARIABLE, "XDG_STATE_HOME") if name in os.environ}
         quiet = {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "LANG": "C.UTF-8", "LANGUAGE": "", "PAGER": "cat"}
-        return {**base, **self.origin.environment, **quiet, **more, self.mark_name: self.mark_of(action.id)}
+        sudo = {"SUDO_PROMPT": f"{self.word} %p: "}
+        return {**base, **self.origin.environment, **quiet, **sudo, **more, self.mark_name: self.mark_of(action.id)}

@@ -13,6 +13,7 @@ from steps import resources
 from steps.engine import journal, ledger
 from steps.engine.folder import Refusal, Refused, RunFolder, all_folders, invoking_owner, state_folder
 from steps.engine.lock import is_held
+from steps.engine.runner import UNATTENDED
 from steps.engine.server import RUN_OVER, Request, Response, ask
 from steps.engine.spool import Spool
 from steps.errors import BringupError, InputError, PreflightError, PrivilegeError
@@ -172,12 +173,14 @@ class RunHandle:
         elif response.error is not None:
             raise InputError(response.error, run=self.id)
 
-    def resume(self, *, sudo: Sudo | None = None) -> None:
+    def resume(self, *, sudo: Sudo | None = None, attended: bool = True) -> None:
         """Go on after a crash, a reboot or a failure; what is done already is not done again.
+
+        Where it is not `attended`, a question that nothing answers ends it.
 
         Raises `InputError("run-undone")` once its undo was begun.
         """
-        self._go_on((), sudo)
+        self._go_on(() if attended else (UNATTENDED,), sudo)
 
     def undo(self, *, sudo: Sudo | None = None) -> None:
         """Take the run back, newest action first.

@@ -34,6 +34,7 @@ from steps.engine.folder import (
     state_unusable,
 )
 from steps.engine.lock import busy, holder, is_held, target_lock, try_take
+from steps.engine.runner import UNATTENDED
 from steps.errors import BringupError, Busy, InputError, PreflightError, PrivilegeError
 from steps.model.plan import digest
 from steps.text import say_error
@@ -72,6 +73,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--run", help="go on with this run")
     parser.add_argument("--undo", action="store_true")
     parser.add_argument("--skip", metavar="ACTION")
+    parser.add_argument(UNATTENDED, action="store_true", help="nobody can be asked")
     parser.add_argument("--turn", metavar="COUNT", help="how often a runner was at work on it when it was looked at")
     parser.add_argument("--json", action="store_true", help="say errors as JSON")
     options = parser.parse_args(arguments)
@@ -86,17 +88,22 @@ def _begun(options: argparse.Namespace) -> RunFolder:
         if options.run:
             folder, words = _known(options)
             _has_room(folder)
-            start(folder, words)
+            start(folder, (*words, *_manner(options)))
             return folder
         folder = _new(options.order, options.digest)
         try:
-            start(folder, ())
+            start(folder, _manner(options))
         except BringupError:
             _forget(folder)
             raise
         return folder
     except OSError as error:
         raise state_unusable(error) from error
+
+
+def _manner(options: argparse.Namespace) -> tuple[str, ...]:
+    """Return the word that tells a runner that nobody can be asked."""
+    return (UNATTENDED,) if options.unattended else ()
 
 
 def _has_room(folder: RunFolder) -> None:

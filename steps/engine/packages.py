@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from steps.engine.command import Ending, never, run_command
+from steps.engine.command import Ending, judge, never, run_command
 from steps.engine.context import Context, Outcome, failed
 from steps.engine.durable import make_folder, open_new, write_whole
 from steps.engine.folder import state_folder
@@ -177,8 +177,8 @@ def _patiently(context: Context, action: Packages, tool: PackageManager, argv: t
 
 
 def _explained(ending: Ending, tool: PackageManager) -> Outcome:
-    if ending.stopped == "cancel":
-        return Outcome(status="cancelled", exit=ending.code)
+    if ending.stopped is not None:
+        return judge(ending)
     if ending.killed_by is not None:
         return failed(phrase("engine.failed.signal", signal=ending.killed_by), exit=ending.code)
     if not ending.status:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal
 
-from steps.catalog.prompts import UNKNOWN, PromptRow, prompt_row, recognise
+from steps.catalog.prompts import NEWLINE, UNKNOWN, PromptRow, prompt_row, recognise
 from steps.engine.journal import Journal
-from steps.engine.session import Session
-from steps.model.action import Reply
+from steps.engine.session import ALTERNATE, Session
 from steps.model.base import Record
 
 SILENCE = 0.3
@@ -24,13 +23,14 @@ MOST_REPLIES = 5
 """The same question more often than this is not answered by our replies: the person sees it."""
 TAIL, DIALOG_TAIL = 2048, 8192
 """So many of the last bytes are looked at: a dialog paints its whole screen."""
-EXCERPT_LINES = 12
+EXCERPT_LINES = 20
 Kind = Literal["line", "secret", "keys", "choice"]
 
 _CONTROL = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]|[\x00-\x07\x0b\x0c\x0e-\x1f\x7f]")
 _MOVE = re.compile(rb"\x1b\[[0-9;]*[ABEFHdf]")
 """The cursor goes to another line: what follows is other text."""
 _QUESTION = re.compile(r"[:?>\])]\s*\Z")
+_SUDO, _LIKE_SUDO = "sudo-password", "sudo-unsure"
 
 
 def readable(tail: bytes) -> str:
@@ -38,6 +38,17 @@ def readable(tail: bytes) -> str:
     placed = _CONTROL.sub(b"", _MOVE.sub(b"\n", tail))
     text = re.sub(rb"[^\n]\x08", b"", re.sub(rb"\r+\n", b"\n", placed)).decode("utf-8", errors="replace")
     return "\n".join(line.rpartition("\r")[2] for line in text.split("\n"))
+
+
+def painted(tail: bytes) -> bytes:
+    """Return what a dialog painted, without the dialogs before it."""
+    return tail[max(0, *(tail.rfind(mark + b"h") for mark in ALTERNATE)) :]
+
+
+def excerpt(text: str, row: PromptRow | None) -> str:
+    """Return the program's last lines for the person, without those that our own answers take the place of."""
+    shown = re.sub(row.omit, "", text) if row is not None and row.omit else text
+    return "\n".join([line for line in shown.rstrip().split("\n") if line.strip()][-EXCERPT_LINES:])
 
 
 class Desk:
@@ -106,19 +117,33 @@ class Asked(Record):
     """How long the spool was then: more output means that the program went on."""
 
 
+class Manners(Record):
+    """How the questions of a command are met."""
+
+    replies: Mapping[str, str] = {}
+    """Answers by the row's id: the action's own, then the profile's."""
+    word: str = ""
+    """What only our run was told to let sudo ask with."""
+    attended: bool = True
+    """Whether a person may be asked at all."""
+
+
 class PromptWatch:
     """Looks at one command between its outputs; call `look` at every tick."""
 
-    def __init__(self, session: Session, action: str, replies: tuple[Reply, ...], desk: Desk, note: Callable[[str], None]) -> None:
+    def __init__(self, session: Session, action: str, manners: Manners, desk: Desk, note: Callable[[str], None]) -> None:
         self._session = session
         self._action = action
-        self._replies = {reply.prompt: reply.answer for reply in replies}
+        self._manners = manners
         self._desk = desk
         self._note = note
         self._asked: Asked | None = None
         self._met: dict[str, int] = {}
         self._next_look = 0.0
         self._looked_at = -1
+        self._echo = ""
+        self.unanswered: str | None = None
+        """The row (or "unknown") that nobody was there to answer."""
 
     def look(self) -> None:
         """Answer, ask, or carry an answer over."""
@@ -141,19 +166,33 @@ class PromptWatch:
         self._next_look = now + (PATIENT_LOOK if size == self._looked_at else 0.0)
         self._looked_at = size
         dialog = self._session.in_dialog
-        text = readable(self._session.tail(DIALOG_TAIL if dialog else TAIL))
-        row = recognise(text, dialog=dialog)
+        text = readable(painted(self._session.tail(DIALOG_TAIL)) if dialog else self._session.tail(TAIL))
+        row = self._known(text, dialog=dialog)
         waits = self._session.waits()
         if waits is False or (waits is None and not self._surely(text, row)):
             return
-        if row is not None and not dialog and self._meet(row):
+        if row is not None and self._meet(row):
+            return
+        if not self._manners.attended:
+            self.unanswered = row.id if row is not None else UNKNOWN
             return
         kind: Kind = "keys" if dialog else "secret" if self._session.hides_typing else row.kind if row is not None else "line"
         if kind == "choice" and row is not None and not row.answers:
             kind = "line"
-        seq = self._desk.ask(self._action, row, kind, "\n".join(text.rstrip().split("\n")[-EXCERPT_LINES:]))
+        seq = self._desk.ask(self._action, row, kind, excerpt(text, row))
         if seq is not None:
             self._asked = Asked(seq=seq, kind=kind, row=row, size=size)
+
+    def _known(self, text: str, *, dialog: bool) -> PromptRow | None:
+        """Return the row of the prompt; sudo is sure to ask only where it says the word that our run was given.
+
+        What we typed is echoed by the terminal, and may come after the question that it led to.
+        """
+        said = text.rstrip()
+        row = recognise(text, dialog=dialog)
+        if row is None and self._echo and said.endswith(self._echo):
+            row = recognise(said.removesuffix(self._echo), dialog=dialog)
+        return prompt_row(_LIKE_SUDO) if row is not None and row.id == _SUDO and self._manners.word not in text else row
 
     def _surely(self, text: str, row: PromptRow | None) -> bool:
         """Judge by the words where the kernel does not tell: a known prompt, or what looks like one after a long silence."""
@@ -162,16 +201,19 @@ class PromptWatch:
         return self._session.silence() >= UNSURE_SILENCE and _QUESTION.search(text) is not None
 
     def _meet(self, row: PromptRow) -> bool:
-        """Type the plan's reply or the row's safe default; `False` when the person shall answer."""
-        reply = self._replies.get(row.id)
-        chosen = reply if reply is not None else None if row.ask else row.default
+        """Type the plan's reply, the profile's or the row's safe default; `False` when the person shall answer."""
+        asks = self._manners.attended and row.ask
+        chosen = self._manners.replies.get(row.id, None if asks else row.default)
         if chosen is None or self._met.get(row.id, 0) >= MOST_REPLIES:
             return False
         self._met[row.id] = self._met.get(row.id, 0) + 1
-        answer = row.answer(chosen)
-        self._session.send((answer.send if answer is not None else _line(chosen)).encode())
-        self._note(row.id)
+        self._send(row.typed(chosen))
+        self._note(f"{row.id}: {chosen}")
         return True
+
+    def _send(self, text: str) -> None:
+        self._session.send(text.encode())
+        self._echo = text.strip()
 
     def _carry(self, asked: Asked) -> None:
         answer, keys = self._desk.taken(asked.seq)
@@ -190,18 +232,13 @@ class PromptWatch:
         if asked.kind == "secret":
             typed = self._session.send_secret(answer)
         else:
-            known = asked.row.answer(answer) if asked.row is not None and asked.kind == "choice" else None
-            self._session.send((known.send if known is not None else _line(answer)).encode())
+            self._send(asked.row.typed(answer) if asked.row is not None else f"{answer.removesuffix(NEWLINE)}{NEWLINE}")
         if not typed:
             self._note("nothing was typed: the terminal shows what is typed, and this was a secret")
         # What was not typed was not answered: the question is put again while the program waits.
         self._desk.settle(asked.seq, "person" if typed else "program")
         self._looked_at = -1
         self._asked = None
-
-
-def _line(text: str) -> str:
-    return text if text.endswith("\n") else text + "\n"
 
 
 def manual_row() -> PromptRow | None:

@@ -9,6 +9,8 @@ import traceback
 from pathlib import Path
 
 USAGE = 2
+UNATTENDED = "--unattended"
+"""The word that says that nobody can be asked."""
 _UNUSED = ("typing_extensions", "bz2", "lzma")
 """What msgspec and shutil load when it is there and do without when it is not: a tenth of the runner's memory."""
 
@@ -22,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
 
         return launch.main(words[1:])
     if not words:
-        sys.stderr.write("usage: runner FOLDER [--token TOKEN] [--undo | --skip ACTION]\n")
+        sys.stderr.write("usage: runner FOLDER [--token TOKEN] [--unattended] [--undo | --skip ACTION]\n")
         return USAGE
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -32,7 +32,8 @@ ROWS, COLUMNS = 24, 80
 """A size that dialogs fit in and that never changes: whiptail does not redraw when it does."""
 _BLOCK = 65536
 _TIOCGPTN = 0x80045430
-_ALTERNATE = (b"\x1b[?1049", b"\x1b[?1047", b"\x1b[?47")
+ALTERNATE = (b"\x1b[?1049", b"\x1b[?1047", b"\x1b[?47")
+"""How a program goes to the alternate screen ("h") and back ("l"), where dialogs are painted."""
 
 
 class NotStarted(Exception):
@@ -186,7 +187,7 @@ class Session:
 
     def _copy(self) -> None:
         block: bytes = self._child.read_nonblocking(_BLOCK, timeout=0)
-        for mark in _ALTERNATE:
+        for mark in ALTERNATE:
             at = block.rfind(mark)
             if at >= 0:
                 self._dialog = block[at + len(mark) : at + len(mark) + 1] == b"h"

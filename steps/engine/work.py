@@ -19,6 +19,7 @@ from steps.engine.lanes import FINE, Lanes
 from steps.engine.lock import Holder, take_target, target_lock, try_take
 from steps.engine.orphans import wait_for
 from steps.engine.packages import repair
+from steps.engine.runner import UNATTENDED
 from steps.engine.server import Request, Server
 from steps.errors import Busy, InputError
 from steps.host.base import WritableHost
@@ -50,7 +51,8 @@ def hold_and_work(folder: RunFolder, words: list[str]) -> int:
     _agree(folder, plan, fold(journal.entries), words)
     outside = LocalHost()
     host: WritableHost = outside if plan.target.root == "/" else RootedHost(plan.target.root, outside)
-    context = Context(folder, plan=plan, origin=origin, host=host, outside=outside, journal=journal)
+    attended = UNATTENDED not in words
+    context = Context(folder, plan=plan, origin=origin, host=host, outside=outside, journal=journal, attended=attended)
     return Runner(context).work(words)
 
 

@@ -67,9 +67,9 @@ def _say_made_for(console: Console, target: Target) -> None:
         console.err(say(console.asked.language, phrase("cli.made-for", there=made_for, here=target.summary)))
 
 
-def start(plan_made: Plan, sudo: Sudo | None) -> RunHandle:
+def start(plan_made: Plan, sudo: Sudo | None, *, attended: bool = True) -> RunHandle:
     """Start the detached run of a plan."""
-    return client.start(plan_made, sudo=sudo)
+    return client.start(plan_made, sudo=sudo, attended=attended)
 
 
 def runs(console: Console) -> int:

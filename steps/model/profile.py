@@ -108,6 +108,8 @@ class Profile(Record):
     network: NetworkAnswers = NetworkAnswers()
     firmware: FirmwareAnswers = FirmwareAnswers()
     hardware: HardwareAnswers = HardwareAnswers()
+    prompts: Mapping[str, str] = {}
+    """How programs are answered that ask something: a row of `assets/data/prompts.toml`, and one of its answers."""
 
 
 def holds_credentials(address: str) -> bool:

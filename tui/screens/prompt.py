@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from textual import events
 
-from steps.catalog.prompts import prompt_row
+from steps.catalog.prompts import answer_words, prompt_row
 from steps.model.base import Words, phrase
 from steps.model.run import Prompt
 from steps.text import Language, say
@@ -16,8 +16,8 @@ from tui.widgets.answer_field import AnswerField
 
 _PROGRAMS = frozenset({"apt", "dpkg", "debconf", "ucf", "needrestart", "sudo", "ssh", "git", "pip", "conda"})
 """What the first word of a row's name may be, to be named as who asks."""
-_EXCERPT = 6
-"""Lines of the program's own text that are shown."""
+_EXCERPT = 16
+"""Lines of the program's own text that are shown, where there is room."""
 
 
 class Answer(NamedTuple):
@@ -41,9 +41,7 @@ def known(prompt: Prompt) -> Known | None:
     row = prompt_row(prompt.id)
     if row is None:
         return None
-    answers = tuple(
-        Answer(answer.id, phrase(f"engine.prompt.{row.id}.answer.{answer.id}"), answer.id == row.default) for answer in row.answers
-    )
+    answers = tuple(Answer(answer.id, answer_words(row, answer), answer.id == row.default) for answer in row.answers)
     first = row.id.partition("-")[0]
     return Known(first if first in _PROGRAMS else "", phrase(f"engine.prompt.{row.id}.explain"), answers)
 
