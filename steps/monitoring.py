@@ -7,7 +7,7 @@ from steps.compat import driver_packages, toolkit_plan
 from steps.compat.case import Case
 from steps.detect import measures
 from steps.managers import tool
-from steps.model.action import AnyAction, ManagerName, Packages, PackagesAre, Service
+from steps.model.action import AnyAction, ManagerName, Service, installing
 from steps.model.base import Words, phrase
 from steps.model.choice import Choice, Mark, Note, Option
 from steps.model.finding import Finding, Severity, StepKey
@@ -154,15 +154,4 @@ def _packages(machine: Machine, one: guide.Tool, title: Words, why: Words) -> An
     """Return the action that installs a tool's packages with the distribution's manager."""
     manager = _manager(machine) or "apt"
     packages = one.packages[machine.os.id or ""]
-    done = PackagesAre(manager=manager, packages=dict.fromkeys(packages))
-    return Packages(
-        id=f"monitoring.{one.id}",
-        title=title,
-        why=why,
-        lane="packages",
-        manager=manager,
-        install=packages,
-        done_when=(done,),
-        seconds=40.0,
-        optional=True,
-    )
+    return installing(manager, f"monitoring.{one.id}", title, packages, why=why, seconds=40.0, optional=True)

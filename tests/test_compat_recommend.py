@@ -14,8 +14,10 @@ from steps.compat.wishes import parse
 from steps.detect.machine import detect
 from steps.errors import InputError
 from steps.host.opening import open_host
+from steps.model.base import Words
 from steps.model.machine import Accelerator, Machine, Os
 from steps.model.profile import Profile, answered
+from steps.text import say
 from tests.test_compat_cases import CARDS, machine
 
 FOLDER = Path(__file__).parent / "machines"
@@ -190,6 +192,96 @@ def test_an_impossible_wish_names_the_smallest_conflict_and_the_nearest() -> Non
     assert any(not isinstance(word, str) for word in answer.conflict)
     assert answer.nearest is not None
     assert not [finding for finding in judge(machine("4090"), answer.nearest) if finding.severity == "error"]
+
+
+def said(words: tuple[Words, ...]) -> list[str]:
+    """Return what a conflict says, in English."""
+    return [say("en", word) for word in words]
+
+
+@pytest.mark.parametrize(
+    ("cards", "wishes", "expected", "left"),
+    [
+        (("4090",), ("jax", "python==3.10"), {"jax": "0.6.2"}, "jax 0.12.0.1 has wheels for Python 3.12, 3.13, 3.14, 3.15"),
+        (("4090",), ("tensorflow", "python==3.9"), {"tensorflow": "2.20.0"}, "tensorflow 2.21.0 has wheels for Python"),
+        (("4090",), ("vllm", "python==3.10"), {"vllm": "0.31.0", "torch": "2.13.0"}, "vllm 0.33.0 has wheels for Python"),
+        (("v100",), ("vllm",), {"vllm": "0.19.1", "torch": "2.10.0"}, "vllm 0.33.0 is made for compute capability 7.5 and newer"),
+        (("4090",), ("vllm", "driver==535"), {"vllm": "0.19.1"}, "vllm 0.33.0 needs driver 580 or newer"),
+        (("4090",), ("torch", "python==3.9"), {"torch": "2.8.0"}, "torch 2.15.0 has wheels for Python"),
+        (("k80",), ("torch",), {"torch": "2.3.1", "variant": "cu118"}, "torch 2.15.0+cu130 holds code for ≥ sm_75"),
+        (("4090",), ("jax", "tensorflow", "torch"), {"torch": "2.14.1", "variant": "cu126"}, ""),
+    ],
+)
+def test_the_newest_release_that_fits_is_taken_and_it_is_said_why_not_the_newest(
+    cards: tuple[str, ...], wishes: tuple[str, ...], expected: dict[str, str], left: str
+) -> None:
+    answer = recommend(machine(*cards), wishes)
+
+    assert answer.choices is not None
+    assert {name: answer.choices.frameworks.get(name) for name in expected} == expected
+    older = {word for note in answer.notes if note.code == "older-release" for word in said(note.because)}
+    assert any(word.startswith(left) for word in older)
+
+
+def test_cards_that_compute_nothing_are_said_with_the_reason() -> None:
+    answer = recommend(machine("k80"), ("jax",))
+
+    assert answer.choices is not None
+    assert answer.choices.frameworks["variant"] == "cpu"
+    assert [note.code for note in answer.notes] == ["gpus-idle"]
+
+
+@pytest.mark.parametrize(
+    ("wishes", "conflict"),
+    [
+        (("driver==470",), ["driver==470", "GPU 0 is RTX 4090", "RTX 4090: chip AD102", "525 is the first branch"]),
+        (("driver==550", "cuda==13.0"), ["driver==550", "cuda==13.0", "The driver is 550", "CUDA 13.0 needs driver 580.65.06"]),
+        (("python==3.9", "vllm"), ["python==3.9", "vllm", "vllm 0.33.0 has wheels for", "None of the 6 releases of vllm"]),
+        (("torch==2.15.0", "tensorflow"), ["torch==2.15.0", "tensorflow", "torch brings", "tensorflow brings", "Both write", "None of"]),
+        (("vllm==0.33.0", "torch==2.15.0", "jax"), ["vllm==0.33.0", "torch==2.15.0", "vllm 0.33.0 wants torch==2.14.0"]),
+        (("torch==2.7.*", "torchaudio==2.6.0"), ["torch==2.7.*", "torchaudio==2.6.0", "torch 2.7.1 goes with torchaudio 2.7.1"]),
+        (("variant==cu118", "torch==2.14.1"), ["variant==cu118", "torch==2.14.1", "torch 2.14.1 exists as"]),
+    ],
+)
+def test_a_conflict_holds_this_persons_wishes_and_the_facts_about_them(wishes: tuple[str, ...], conflict: list[str]) -> None:
+    found = said(recommend(machine("4090"), wishes).conflict)
+
+    assert len(found) == len(conflict)
+    assert all(have.startswith(want) for have, want in zip(found, conflict, strict=True)), found
+
+
+def test_what_no_card_here_can_start_is_one_fact_and_not_two() -> None:
+    found = said(recommend(machine("k80"), ("torch==2.14.1",)).conflict)
+
+    assert [word.partition(" ")[0] for word in found] == ["torch==2.14.1", "GPU", "Tesla", "torch"]
+
+
+@pytest.mark.parametrize(
+    ("wishes", "expected"),
+    [
+        (("torch==2.14.1", "python==3.9"), {"torch": "2.14.1", "python": "3.10"}),
+        (("tensorflow-gpu==2.12.0",), {"tensorflow": "2.12.1"}),
+        (("torch==2.15.0", "tensorflow"), {"torch": "2.14.1", "variant": "cu126", "tensorflow": "2.21.0"}),
+        (("vllm", "torch==2.15.0"), {"torch": "2.14.0", "vllm": "0.33.0"}),
+        (("torch==2.14.1", "variant==cu118"), {"torch": "2.14.1", "variant": "cu126"}),
+        (("driver==550", "cuda==13.0"), {"cuda": "12.9", "driver": "550"}),
+    ],
+)
+def test_the_nearest_moves_one_wish_as_little_as_it_can(wishes: tuple[str, ...], expected: dict[str, str]) -> None:
+    near = recommend(machine("4090"), wishes).nearest
+
+    assert near is not None
+    have = {**near.frameworks, "python": near.environment.python, "cuda": near.toolkit.cuda, "driver": near.driver.branch}
+    assert {name: have.get(name) for name in expected} == expected
+    assert not [finding for finding in judge(machine("4090"), near) if finding.severity == "error"]
+
+
+def test_where_no_framework_can_be_had_a_wish_for_something_else_is_met_without_one() -> None:
+    answer = recommend(machine("4090", arch="riscv64"), ("python==3.12",))
+
+    assert answer.choices is not None
+    assert (answer.choices.environment.python, dict(answer.choices.frameworks)) == ("3.12", {})
+    assert said(recommend(machine("4090", arch="riscv64"), ("torch",)).conflict)[0] == "torch"
 
 
 def test_frameworks_that_clash_are_a_conflict() -> None:

@@ -10,9 +10,9 @@ from steps import text
 from steps.errors import PreflightError
 from steps.host.base import Result
 from steps.host.files import FileTree
-from steps.managers import apt, apt_messages, apt_repository, apt_state, base, dnf
+from steps.managers import apt_messages, apt_repository, apt_state, base, dnf
 from steps.managers.base import Change, Holder, Installed, Kept, Simulation, Snapshot
-from steps.model.action import FileIs, ManagerName, PackagesAre, Write
+from steps.model.action import FileIs, ManagerName, PackagesAre, Write, installing
 from steps.model.base import Phrase
 
 APT = base.manager("apt")
@@ -136,8 +136,8 @@ def test_every_cause_has_its_words(language: text.Language) -> None:
 
 
 def test_removals_are_switched_off_unless_the_plan_names_them() -> None:
-    assert "--no-remove" in APT.argv(apt.install("t", "t", ("nvidia-open",)))
-    assert "--no-remove" not in APT.argv(apt.install("t", "t", ("nvidia-open",), may_remove=("cuda-drivers",)))
+    assert "--no-remove" in APT.argv(installing("apt", "t", "t", ("nvidia-open",)))
+    assert "--no-remove" not in APT.argv(installing("apt", "t", "t", ("nvidia-open",), may_remove=("cuda-drivers",)))
 
 
 def test_the_lists_are_fetched_so_that_a_failure_is_one() -> None:
@@ -146,7 +146,7 @@ def test_the_lists_are_fetched_so_that_a_failure_is_one() -> None:
 
 
 def test_installing_is_done_when_the_versions_match_their_patterns() -> None:
-    action = apt.install("t", "t", ("nvidia-open=580.*", "libnccl2"))
+    action = installing("apt", "t", "t", ("nvidia-open=580.*", "libnccl2"))
     assert action.done_when == (PackagesAre(manager="apt", packages={"nvidia-open": "580.*", "libnccl2": None}),)
 
 
@@ -263,7 +263,7 @@ def test_what_a_machine_lives_on_is_protected(name: str, kernel: str | None, rea
     ],
 )
 def test_a_transaction_is_refused_before_it_starts(simulation: Simulation, free: int | None, code: str | None) -> None:
-    action = apt.install("t", "t", ("x",), may_remove=("nvidia-*", "ssh"))
+    action = installing("apt", "t", "t", ("x",), may_remove=("nvidia-*", "ssh"))
     host = Answers(free=free)
     if code is None:
         base.check(action, simulation, host)
@@ -349,7 +349,7 @@ def test_dnf_goes_back_by_its_own_history_or_by_exact_versions() -> None:
 @pytest.mark.parametrize("name", ["zypper", "pacman"])
 def test_a_manager_that_was_never_run_refuses_to_start(name: ManagerName) -> None:
     manager = base.manager(name)
-    action = apt.install("t", "t", ("nvidia",))
+    action = installing("apt", "t", "t", ("nvidia",))
     with pytest.raises(PreflightError) as refusal:
         base.check(action, manager.simulate(action, Answers()), Answers())
     assert refusal.value.code == "packages-refused"

@@ -5,19 +5,18 @@ from __future__ import annotations
 from steps.compat import driver_packages
 from steps.compat.case import Case
 from steps.compat.system_rules import signed
-from steps.managers import apt, apt_repository, dnf
+from steps.managers import apt_repository
 from steps.model.action import (
     AnyAction,
     Command,
     ManagerName,
     ModuleBuilt,
-    Packages,
-    PackagesAre,
     Reboot,
     RemovePath,
     Run,
     Service,
     Succeeds,
+    installing,
 )
 from steps.model.base import phrase
 from steps.model.plan import Target
@@ -50,22 +49,17 @@ def _headers(case: Case, kernel: str | None) -> tuple[AnyAction, ...]:
         return ()
     title, why = phrase("driver.action.headers", kernel=kernel or "?"), phrase("driver.why.headers")
     manager = case.distribution.manager if case.distribution else "apt"
-    if manager == "apt":
-        return (
-            apt.install(
-                "driver.headers", title, names, why=why, refresh=True, download_bytes=14_000_000, disk_bytes=110_000_000, seconds=40
-            ),
-        )
     return (
-        Packages(
-            id="driver.headers",
-            title=title,
+        installing(
+            manager,
+            "driver.headers",
+            title,
+            names,
             why=why,
-            lane="packages",
-            manager=manager,
-            install=names,
-            done_when=(PackagesAre(manager=manager, packages=dict.fromkeys(names)),),
-            seconds=60,
+            refresh=manager == "apt",
+            download_bytes=14_000_000,
+            disk_bytes=110_000_000,
+            seconds=40,
         ),
     )
 
@@ -146,34 +140,22 @@ def _install(case: Case, names: tuple[str, ...], kernel: str | None) -> AnyActio
     why = phrase("driver.why.ready" if driver_packages.prebuilt(case) else "driver.why.built")
     built = ModuleBuilt(module="nvidia", kernel=driver_packages.build_kernel(case, kernel))
     tools = ("mokutil",) if case.machine.firmware.secure_boot == "enabled" and not signed(case) and manager == "apt" else ()
-    if manager == "apt":
-        return apt.install(
-            "driver.install",
-            title,
-            (*names, *tools),
-            why=why,
-            may_remove=driver_packages.REPLACED if case.machine.driver.packages else (),
-            refresh=case.driver.source == "distro",
-            done_when=(built,),
-            download_bytes=420_000_000,
-            disk_bytes=1_400_000_000,
-            seconds=120 if driver_packages.prebuilt(case) else 420,
-            quiet_seconds=720,
-            quiet_why=phrase("driver.quiet.dkms"),
-        )
-    if manager == "dnf":
-        return dnf.install(
-            "driver.install", title, names, why=why, done_when=(built,), download_bytes=420_000_000, disk_bytes=1_400_000_000, seconds=420
-        )
-    return Packages(
-        id="driver.install",
-        title=title,
+    ready, apt = driver_packages.prebuilt(case), manager == "apt"
+    return installing(
+        manager,
+        "driver.install",
+        title,
+        (*names, *tools),
         why=why,
-        lane="packages",
-        manager=manager,
-        install=names,
-        done_when=(PackagesAre(manager=manager, packages=dict.fromkeys(names)),),
-        seconds=420,
+        may_remove=driver_packages.REPLACED if apt and case.machine.driver.packages else (),
+        refresh=apt and case.driver.source == "distro",
+        # The two others bring modules ready, or build them where the probe does not look.
+        done_when=(built,) if manager in ("apt", "dnf") else (),
+        download_bytes=420_000_000,
+        disk_bytes=1_400_000_000,
+        seconds=120 if ready and apt else 420,
+        quiet_seconds=720 if apt else None,
+        quiet_why=phrase("driver.quiet.dkms") if apt else "",
     )
 
 
@@ -237,7 +219,7 @@ def _fabric(case: Case, target: Target) -> tuple[AnyAction, ...]:
         return ()
     title, why = phrase("driver.action.fabric"), phrase("driver.why.fabric")
     found: list[AnyAction] = [
-        apt.install("driver.fabric", title, (name,), why=why, needs=("driver.install",), download_bytes=4_000_000, seconds=15)
+        installing("apt", "driver.fabric", title, (name,), why=why, needs=("driver.install",), download_bytes=4_000_000, seconds=15)
     ]
     unit = "nvidia-fabricmanager.service"
     if target.root == "/" and not _needs_reboot(case):

@@ -7,7 +7,7 @@ from itertools import chain
 
 from steps.catalog.versions import number
 from steps.compat.case import Case, Gpu
-from steps.compat.findings import driver_finding
+from steps.compat.findings import Bound, beyond, driver_finding
 from steps.compat.offer_rules import driver_not_in_lists
 from steps.compat.state_rules import driver_blocked, driver_failing, driver_mismatch, driver_not_loaded
 from steps.compat.system_rules import (
@@ -111,41 +111,31 @@ def gpu_lacks_open_module(case: Case) -> Found:
 
 def gpu_unsupported_by_driver(case: Case) -> Found:
     """The branch is newer than the last one that supports the card."""
-    if case.driver.branch is None or case.driver.origin == "host":
-        return ()
-    return tuple(
-        driver_finding(
-            case,
-            "gpu-unsupported-by-driver",
-            "error",
-            (gpu.fact, gpu.kin, phrase("driver.because.last-branch", architecture=_kind(gpu), branch=gpu.row.last_branch)),
-            gpu.row.source,
-            subject=_pair(case, gpu),
-            name=gpu.name,
-            last=gpu.row.last_branch,
-        )
-        for gpu in case.kinds
-        if gpu.row and gpu.row.last_branch and number(case.driver.branch) > number(gpu.row.last_branch)
-    )
+    return _outside(case, "gpu-unsupported-by-driver", "last")
 
 
 def gpu_too_new_for_driver(case: Case) -> Found:
     """The branch is older than the first one that knows the card."""
-    if case.driver.branch is None or case.driver.origin == "host":
+    return _outside(case, "gpu-too-new-for-driver", "first")
+
+
+def _outside(case: Case, code: str, bound: Bound) -> Found:
+    """Return the cards whose first or last branch the driver's lies beyond."""
+    branch = case.driver.branch
+    if branch is None or case.driver.origin == "host":
         return ()
     return tuple(
         driver_finding(
             case,
-            "gpu-too-new-for-driver",
+            code,
             "error",
-            (gpu.fact, gpu.kin, phrase("driver.because.first-branch", architecture=_kind(gpu), branch=gpu.row.first_branch)),
-            gpu.row.source,
+            (gpu.fact, gpu.kin, phrase(f"driver.because.{bound}-branch", architecture=_kind(gpu), branch=end)),
+            row.source,
             subject=_pair(case, gpu),
             name=gpu.name,
-            first=gpu.row.first_branch,
+            end=end,
         )
-        for gpu in case.kinds
-        if gpu.row and gpu.row.first_branch and number(case.driver.branch) < number(gpu.row.first_branch)
+        for gpu, row, end in beyond(case, branch, bound, "branch")
     )
 
 

@@ -1,13 +1,30 @@
-"""How a rule writes down what it found about a driver."""
+"""How a rule writes down what it found, and the windows of a card that several rules look at."""
 
 from __future__ import annotations
 
-from steps.compat.case import Case
+from collections.abc import Iterator
+from typing import Literal
+
+from steps.catalog.stack import Architecture
+from steps.catalog.versions import number
+from steps.compat.case import Case, Gpu
 from steps.model.base import Param, Words
 from steps.model.finding import Finding, Patch, Severity
 
 MINOR = "https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"
 """Where the floors of each CUDA major stand."""
+
+
+Bound = Literal["first", "last"]
+"""The end of a window: what a card needs at least, or what still supports it."""
+
+
+def beyond(case: Case, version: str, bound: Bound, what: Literal["branch", "cuda"]) -> Iterator[tuple[Gpu, Architecture, str]]:
+    """Yield the kinds of cards whose first or last driver branch, or toolkit line, a version lies beyond, with that end."""
+    for gpu in case.kinds:
+        end: str | None = getattr(gpu.row, f"{bound}_{what}", None)
+        if gpu.row and end and (number(version) < number(end) if bound == "first" else number(version) > number(end)):
+            yield gpu, gpu.row, end
 
 
 def driver_finding(

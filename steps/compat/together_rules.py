@@ -8,6 +8,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from steps.catalog import frameworks as catalog
+from steps.catalog import stack
+from steps.catalog.load import remembered
 from steps.catalog.versions import number
 from steps.compat.case import Case
 from steps.compat.framework_rules import TESTED
@@ -58,7 +60,7 @@ def frameworks_conflict(case: Case) -> tuple[Finding, ...]:
             )
         if because:
             found.append(_conflict(case, one, other, because, TESTED))
-    return (*found, *_exact_torch(case))
+    return (*found, *_exact_torch(case), *_other_cuda(case))
 
 
 def _conflict(case: Case, one: str, other: str, because: tuple[Words, ...], source: str) -> Finding:
@@ -121,6 +123,30 @@ def _exact_torch(case: Case) -> tuple[Finding, ...]:
             because = (phrase("frameworks.because.wants", name=f"{row.package} {row.version}", spec=str(need)),)
             found.append(_conflict(case, "torch", row.package, because, row.source))
     return tuple(found)
+
+
+def _other_cuda(case: Case) -> tuple[Finding, ...]:
+    """A package compiled against one PyTorch of the package index, beside a build of it for another CUDA major: nothing links."""
+    cuda, found = cuda_of(variant_name(case)), list[Finding]()
+    if case.torch is None or cuda is None:
+        return ()
+    for row in case.others:
+        need = next((spec for spec in map(_parsed, row.requires) if spec and spec.name == "torch"), None)
+        major = _major_of(row.driver) if need and any(spec.operator == "==" for spec in need.specifier) else None
+        if major is not None and major != number(cuda)[0]:
+            because = (
+                phrase("frameworks.because.built-for", wheel=f"{row.package} {row.version}", major=major),
+                phrase("frameworks.because.built-for", wheel=f"torch {case.torch.version}+{variant_name(case)}", major=number(cuda)[0]),
+            )
+            found.append(_conflict(case, "torch", row.package, because, row.source))
+    return tuple(found)
+
+
+@remembered
+def _major_of(driver: str | None) -> int | None:
+    """Return the CUDA major whose oldest driver branch this is: a package that asks for it was built for that major."""
+    floors = {number(row.minor_driver)[0]: number(row.version)[0] for row in stack.cudas().values()}
+    return floors.get(number(driver or "")[0] if number(driver or "") else 0)
 
 
 def _contains(need: Requirement, version: str) -> bool:

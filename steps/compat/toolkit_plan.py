@@ -8,7 +8,7 @@ from steps.compat.case import Case
 from steps.compat.driver_plan import repository_file
 from steps.compat.library_rules import cudnn_row, nccl_rows
 from steps.managers import apt_repository
-from steps.model.action import AnyAction, ManagerName, Packages, PackagesAre, Write
+from steps.model.action import AnyAction, ManagerName, Packages, Write, installing
 from steps.model.base import Words, phrase
 
 _PINS = "/etc/apt/preferences.d/bringup-cuda-libraries"
@@ -149,17 +149,8 @@ def _install(
     id: str, title: Words, manager: ManagerName, patterns: dict[str, str | None], why: Words, download: int, disk: int, seconds: float
 ) -> Packages:
     """Return one installation; apt's pins choose the version, the probe says whether it is the right one."""
-    return Packages(
-        id=id,
-        title=title,
-        why=why,
-        lane="packages",
-        manager=manager,
-        install=tuple(patterns),
-        done_when=(PackagesAre(manager=manager, packages=patterns),),
-        download_bytes=download,
-        disk_bytes=disk,
-        seconds=seconds,
+    return installing(
+        manager, id, title, tuple(patterns), versions=patterns, why=why, download_bytes=download, disk_bytes=disk, seconds=seconds
     )
 
 

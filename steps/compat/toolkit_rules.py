@@ -8,7 +8,7 @@ from itertools import chain
 from steps.catalog.versions import at_least, number
 from steps.compat import library_rules
 from steps.compat.case import Case
-from steps.compat.findings import MINOR, toolkit_finding
+from steps.compat.findings import MINOR, Bound, beyond, toolkit_finding
 from steps.model.base import Words, phrase
 from steps.model.finding import Finding, Severity
 
@@ -32,37 +32,28 @@ def unknown_cuda(case: Case) -> Found:
 
 def gpu_unsupported_by_cuda(case: Case) -> Found:
     """The toolkit no longer compiles for the card."""
-    return tuple(
-        toolkit_finding(
-            case,
-            "gpu-unsupported-by-cuda",
-            "error",
-            (gpu.fact, gpu.kin, phrase("toolkit.because.last-cuda", capability=gpu.row.compute_capability, cuda=gpu.row.last_cuda)),
-            gpu.row.source,
-            subject=f"CUDA {case.cuda} × {gpu.card.chip or gpu.name}",
-            name=gpu.name,
-            last=gpu.row.last_cuda,
-        )
-        for gpu in case.kinds
-        if case.cuda and gpu.row and gpu.row.last_cuda and number(case.cuda) > number(gpu.row.last_cuda)
-    )
+    return _outside(case, "gpu-unsupported-by-cuda", "last")
 
 
 def gpu_too_new_for_cuda(case: Case) -> Found:
     """The toolkit does not know the card yet."""
+    return _outside(case, "gpu-too-new-for-cuda", "first")
+
+
+def _outside(case: Case, code: str, bound: Bound) -> Found:
+    """Return the cards whose first or last toolkit line the wanted one lies beyond."""
     return tuple(
         toolkit_finding(
             case,
-            "gpu-too-new-for-cuda",
+            code,
             "error",
-            (gpu.fact, gpu.kin, phrase("toolkit.because.first-cuda", capability=gpu.row.compute_capability, cuda=gpu.row.first_cuda)),
-            gpu.row.source,
+            (gpu.fact, gpu.kin, phrase(f"toolkit.because.{bound}-cuda", capability=row.compute_capability, cuda=end)),
+            row.source,
             subject=f"CUDA {case.cuda} × {gpu.card.chip or gpu.name}",
             name=gpu.name,
-            first=gpu.row.first_cuda,
+            end=end,
         )
-        for gpu in case.kinds
-        if case.cuda and gpu.row and number(case.cuda) < number(gpu.row.first_cuda)
+        for gpu, row, end in (beyond(case, case.cuda, bound, "cuda") if case.cuda else ())
     )
 
 

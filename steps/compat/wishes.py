@@ -26,6 +26,10 @@ class Wish(Record):
         """The same wish for any version."""
         return Wish(text=self.name, name=self.name)
 
+    def at(self, version: str) -> Wish:
+        """Return the same wish for another version."""
+        return Wish(text=f"{self.name}=={version}", name=self.name, version=version)
+
 
 def parse(text: str) -> Wish:
     """Return the wish in `text`; raises `InputError` when it is malformed or names what we do not know."""
@@ -76,8 +80,10 @@ def _versions(name: str) -> list[str]:
 
 def neighbours(wish: Wish) -> list[str]:
     """Return the other versions of what is wished for, nearest first, the newer of two equally near ones before the older."""
-    if wish.version is None or wish.name in ("variant", *catalog.discontinued()):
+    if wish.version is None or wish.name in catalog.discontinued():
         return []
+    if wish.name == "variant":
+        return _other_variants(wish.version)
     parts = {"driver": 1, "cuda": 2, "cudnn": 2, "nccl": 2, "python": 2}.get(wish.name, 9)
     pythons = [python for release in catalog.torch_releases() for python in release.pythons] if wish.name == "python" else []
     known = sorted({line(version, parts) for version in (pythons or _versions(wish.name))}, key=number)
@@ -85,3 +91,18 @@ def neighbours(wish: Wish) -> list[str]:
     here = max((at for at, version in enumerate(known) if number(version)[: len(need)] <= need), default=0)
     others = [at for at, version in enumerate(known) if number(version)[: len(need)] != need[:parts]]
     return [known[at] for at in sorted(others, key=lambda at: (abs(at - here), -at))]
+
+
+def _other_variants(variant: str) -> list[str]:
+    """Return the other variants of PyTorch: those of the same kind by how near their CUDA or ROCm is, the processor's last."""
+    known = {row.name for release in catalog.torch_releases() for row in release.variant} - {variant, "xpu"}
+    kind = variant[:2]
+    same = sorted((one for one in known if one[:2] == kind and one != "cpu"), key=_line)
+    at = next((place for place, one in enumerate(same) if _line(one) > _line(variant)), len(same))
+    near = sorted(range(len(same)), key=lambda place: (place - at if place >= at else at - place - 1, -place))
+    return [*(same[place] for place in near), *(("cpu",) if variant != "cpu" else ())]
+
+
+def _line(variant: str) -> tuple[int, ...]:
+    """Return the number in a variant's name: `cu126` is (126,), `rocm6.3` is (6, 3)."""
+    return number(variant.lstrip("abcdefghijklmnopqrstuvwxyz"))

@@ -69,7 +69,7 @@ def recommend(console: Console, environ: Mapping[str, str], wishes: tuple[str, .
     advice = solve.recommend(machine, wishes)
     if advice.choices is not None:
         # The same that `check` and `plan` say of these choices, the hardware's shortcomings included.
-        advice = msgspec.structs.replace(advice, findings=planning.findings(machine, advice.choices))
+        advice = msgspec.structs.replace(advice, findings=planning.findings(machine, advice.choices) + advice.notes)
     if console.asked.json:
         console.document(documents.advice(advice, language))
     else:

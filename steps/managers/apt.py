@@ -1,4 +1,4 @@
-"""apt: installing as planned actions, and the manager that the engine runs them with."""
+"""apt: the manager that the engine runs planned packages with."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from steps.managers import apt_messages, apt_state
 from steps.managers.base import Argv, Holder, Kept, Simulation, Snapshot
-from steps.model.action import ManagerName, Packages, PackagesAre, Probe
+from steps.model.action import ManagerName, Packages
 from steps.model.base import Words
 
 if TYPE_CHECKING:
@@ -15,51 +15,6 @@ if TYPE_CHECKING:
 
 NETWORK = ("-o", "Acquire::Retries=3", "-o", "Acquire::http::Timeout=30", "-o", "Acquire::https::Timeout=30")
 _LOCK_SECONDS = 300
-
-
-# --- planning -------------------------------------------------------------------------------------
-
-
-def install(
-    id: str,
-    title: Words,
-    packages: tuple[str, ...],
-    *,
-    why: Words = "",
-    may_remove: tuple[str, ...] = (),
-    refresh: bool = False,
-    needs: tuple[str, ...] = (),
-    done_when: tuple[Probe, ...] = (),
-    download_bytes: int | None = None,
-    disk_bytes: int | None = None,
-    seconds: float | None = None,
-    quiet_seconds: float | None = None,
-    quiet_why: Words = "",
-    optional: bool = False,
-) -> Packages:
-    """Return the action that installs `packages`: "name" or "name=version", where a version may be a pattern ("580.*").
-
-    It is done when each is there at its version and the probes of `done_when` hold as well.
-    """
-    wanted = {name: version or None for name, _, version in (package.partition("=") for package in packages)}
-    return Packages(
-        id=id,
-        title=title,
-        why=why,
-        lane="packages",
-        needs=needs,
-        manager="apt",
-        install=packages,
-        may_remove=may_remove,
-        refresh=refresh,
-        done_when=(PackagesAre(manager="apt", packages=wanted), *done_when),
-        download_bytes=download_bytes,
-        disk_bytes=disk_bytes,
-        seconds=seconds,
-        quiet_seconds=quiet_seconds,
-        quiet_why=quiet_why,
-        optional=optional,
-    )
 
 
 def shown(action: Packages) -> Argv:

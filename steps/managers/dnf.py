@@ -1,4 +1,4 @@
-"""dnf: installing as planned actions, and the manager for Fedora, RHEL and their kin.
+"""dnf: the manager for Fedora, RHEL and their kin.
 
 Not run against a real dnf yet: its output is read as its documentation and public transcripts show it.
 """
@@ -13,7 +13,7 @@ import msgspec
 
 from steps.managers import rpm
 from steps.managers.base import Argv, Change, Holder, Kept, Simulation, Snapshot
-from steps.model.action import ManagerName, Packages, PackagesAre, Probe
+from steps.model.action import ManagerName, Packages
 from steps.model.base import Words, phrase
 
 if TYPE_CHECKING:
@@ -30,37 +30,6 @@ _WRAPPED = re.compile(r"^( \S+)\n +(?=\S)", re.MULTILINE)
 _REMOVES = re.compile(r"^ *Remov(?:e|ing:) +(?P<count>\d+) [Pp]ackages?$", re.MULTILINE)
 _UNITS = {"": 1, "k": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _ERROR = re.compile(r"^(?:Error: |Failed |No match for argument: )(?P<text>[^\n]*)", re.MULTILINE)
-
-
-def install(
-    id: str,
-    title: Words,
-    packages: tuple[str, ...],
-    *,
-    why: Words = "",
-    may_remove: tuple[str, ...] = (),
-    needs: tuple[str, ...] = (),
-    done_when: tuple[Probe, ...] = (),
-    download_bytes: int | None = None,
-    disk_bytes: int | None = None,
-    seconds: float | None = None,
-) -> Packages:
-    """Return the action that installs `packages`: "name" or "name=version"."""
-    wanted = {name: version or None for name, _, version in (package.partition("=") for package in packages)}
-    return Packages(
-        id=id,
-        title=title,
-        why=why,
-        lane="packages",
-        needs=needs,
-        manager="dnf",
-        install=packages,
-        may_remove=may_remove,
-        done_when=(PackagesAre(manager="dnf", packages=wanted), *done_when),
-        download_bytes=download_bytes,
-        disk_bytes=disk_bytes,
-        seconds=seconds,
-    )
 
 
 def shown(action: Packages) -> Argv:

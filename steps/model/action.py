@@ -143,6 +143,51 @@ class Packages(Action, tag=True):
     """Whether the package lists are fetched first."""
 
 
+def installing(
+    manager: ManagerName,
+    id: str,
+    title: Words,
+    packages: tuple[str, ...],
+    *,
+    versions: Mapping[str, str | None] | None = None,
+    why: Words = "",
+    may_remove: tuple[str, ...] = (),
+    refresh: bool = False,
+    needs: tuple[str, ...] = (),
+    done_when: tuple[Probe, ...] = (),
+    download_bytes: int | None = None,
+    disk_bytes: int | None = None,
+    seconds: float | None = None,
+    quiet_seconds: float | None = None,
+    quiet_why: Words = "",
+    optional: bool = False,
+) -> Packages:
+    """Return the action that installs `packages`: "name" or "name=version", where a version may be a pattern ("580.*").
+
+    It is done when each is there at its version and the probes of `done_when` hold as well. `versions` says which are right
+    where the manager's own preferences choose them.
+    """
+    named = {name: version or None for name, _, version in (package.partition("=") for package in packages)}
+    return Packages(
+        id=id,
+        title=title,
+        why=why,
+        lane="packages",
+        needs=needs,
+        manager=manager,
+        install=packages,
+        may_remove=may_remove,
+        refresh=refresh,
+        done_when=(PackagesAre(manager=manager, packages=named if versions is None else versions), *done_when),
+        download_bytes=download_bytes,
+        disk_bytes=disk_bytes,
+        seconds=seconds,
+        quiet_seconds=quiet_seconds,
+        quiet_why=quiet_why,
+        optional=optional,
+    )
+
+
 class Service(Action, tag=True):
     """A systemd unit that shall be enabled and running; undo puts its state back."""
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from steps.errors import PreflightError
-from steps.managers import apt, apt_repository, base
+from steps.managers import apt_repository, base
 from steps.managers.base import Change, Holder
+from steps.model.action import installing
 from steps.model.base import Phrase
 from tests.lab import catalogue
 from tests.lab import lab as laboratory
@@ -103,7 +104,7 @@ def test_a_second_key_for_one_repository_is_named_as_the_cause(stocked: LabHost)
 
 
 def test_the_simulation_names_every_package_and_both_sizes(shelf: LabHost) -> None:
-    simulation = APT.simulate(apt.install("t", "t", STACK), shelf)
+    simulation = APT.simulate(installing("apt", "t", "t", STACK), shelf)
     assert simulation.problem is None
     assert len(simulation.changes) == 76
     assert Change(name="libnccl2", after="2.26.2-1+cuda12.8") in simulation.changes
@@ -115,15 +116,15 @@ def test_the_simulation_names_every_package_and_both_sizes(shelf: LabHost) -> No
 
 
 def test_what_does_not_fit_is_refused_although_apt_would_go_on(shelf: LabHost) -> None:
-    action = apt.install("t", "t", ("lab-big",))
+    action = installing("apt", "t", "t", ("lab-big",))
     with pytest.raises(PreflightError) as refusal:
         base.check(action, APT.simulate(action, shelf), shelf)
     assert refusal.value.code == "space-too-small"
 
 
 def test_a_removal_that_the_plan_does_not_name_is_refused(stocked: LabHost) -> None:
-    done(stocked, apt.install("t", "t", ("nvidia-open",)))
-    switch = apt.install("t", "t", ("cuda-drivers",))
+    done(stocked, installing("apt", "t", "t", ("nvidia-open",)))
+    switch = installing("apt", "t", "t", ("cuda-drivers",))
     simulation = APT.simulate(switch, stocked)
     assert set(simulation.removed) == {"nvidia-open", "nvidia-kernel-open-dkms"}
     with pytest.raises(PreflightError) as refusal:
@@ -138,20 +139,20 @@ def test_a_removal_that_the_plan_does_not_name_is_refused(stocked: LabHost) -> N
 
 
 def test_ssh_is_never_removed_whatever_a_plan_allows(stocked: LabHost) -> None:
-    done(stocked, apt.install("t", "t", ("openssh-server",)))
-    action = apt.install("t", "t", ("lab-evicts-ssh",), may_remove=("*",))
+    done(stocked, installing("apt", "t", "t", ("openssh-server",)))
+    action = installing("apt", "t", "t", ("lab-evicts-ssh",), may_remove=("*",))
     with pytest.raises(PreflightError) as refusal:
         base.check(action, APT.simulate(action, stocked), stocked)
     assert (refusal.value.code, refusal.value.params["package"]) == ("removal-protected", "openssh-server")
 
 
 def test_an_unknown_package_is_named(shelf: LabHost) -> None:
-    problem = APT.simulate(apt.install("t", "t", ("no-such-thing",)), shelf).problem
+    problem = APT.simulate(installing("apt", "t", "t", ("no-such-thing",)), shelf).problem
     assert problem == Phrase(key="manager.apt.no-such-package", params={"text": "no-such-thing"})
 
 
 def test_packages_that_do_not_fit_say_which(shelf: LabHost) -> None:
-    problem = APT.simulate(apt.install("t", "t", ("lab-unmet",)), shelf).problem
+    problem = APT.simulate(installing("apt", "t", "t", ("lab-unmet",)), shelf).problem
     assert isinstance(problem, Phrase)
     assert problem.key == "manager.apt.unmet"
     assert "lab-does-not-exist" in str(problem.params["text"])
@@ -170,10 +171,10 @@ def undone(host: LabHost, before: base.Snapshot, kept: base.Kept) -> None:
 
 
 def test_the_stack_is_installed_and_taken_back_without_a_trace(stocked: LabHost) -> None:
-    done(stocked, apt.install("h", "h", ("linux-headers-amd64", "dkms")))
+    done(stocked, installing("apt", "h", "h", ("linux-headers-amd64", "dkms")))
     listed, settings, before = packages(stocked), etc(stocked), APT.snapshot(stocked)
     assert before is not None
-    action = apt.install("t", "t", STACK)
+    action = installing("apt", "t", "t", STACK)
     assert base.packages_are(action.done_when[0], stocked) is False  # type: ignore[arg-type] # the first probe is the packages
     done(stocked, action)
     assert base.packages_are(action.done_when[0], stocked) is True  # type: ignore[arg-type] # the first probe is the packages
@@ -186,18 +187,18 @@ def test_the_stack_is_installed_and_taken_back_without_a_trace(stocked: LabHost)
 
 
 def test_a_dkms_package_without_headers_exits_zero_and_builds_nothing(stocked: LabHost) -> None:
-    done(stocked, apt.install("t", "t", ("nvidia-open",)))
+    done(stocked, installing("apt", "t", "t", ("nvidia-open",)))
     assert base.module_files(stocked, "nvidia", catalogue.KERNEL) == ()
 
 
 def test_a_replaced_driver_comes_back_from_the_packages_put_aside(stocked: LabHost) -> None:
     done(stocked, apt_repository.branch_pin("570"))
-    done(stocked, apt.install("h", "h", ("linux-headers-amd64", "cuda-drivers")))
+    done(stocked, installing("apt", "h", "h", ("linux-headers-amd64", "cuda-drivers")))
     stocked.remove("/etc/apt/preferences.d/bringup-nvidia-branch")
     listed, settings, before = packages(stocked), etc(stocked), APT.snapshot(stocked)
     assert before is not None
     assert before.packages["nvidia-driver"].version == "570.124.06-1"
-    action = apt.install("t", "t", ("nvidia-open",), may_remove=("cuda-drivers", "nvidia-kernel-dkms"))
+    action = installing("apt", "t", "t", ("nvidia-open",), may_remove=("cuda-drivers", "nvidia-kernel-dkms"))
     simulation = APT.simulate(action, stocked)
     base.check(action, simulation, stocked)
     folder = "/var/lib/bringup/return/1"
@@ -217,27 +218,27 @@ def test_a_replaced_driver_comes_back_from_the_packages_put_aside(stocked: LabHo
 
 
 def test_holds_and_automatic_marks_come_back(stocked: LabHost) -> None:
-    done(stocked, apt.install("t", "t", ("lab-old=1.0",)))
+    done(stocked, installing("apt", "t", "t", ("lab-old=1.0",)))
     stocked.machine.run("apt-mark", "auto", "lab-old")
     stocked.machine.run("apt-mark", "hold", "lab-old")
     before = APT.snapshot(stocked)
     assert before is not None
     stocked.machine.run("apt-mark", "unhold", "lab-old")
-    done(stocked, apt.install("t", "t", ("lab-old=2.0",)))
+    done(stocked, installing("apt", "t", "t", ("lab-old=2.0",)))
     undone(stocked, before, base.Kept())
     assert APT.snapshot(stocked) == before
 
 
 def test_a_configuration_file_that_was_changed_stays_and_nobody_is_asked(stocked: LabHost) -> None:
-    done(stocked, apt.install("t", "t", ("lab-conffile=1.0",)))
+    done(stocked, installing("apt", "t", "t", ("lab-conffile=1.0",)))
     stocked.write_bytes("/etc/lab-conffile.conf", b"level = mine\n")
-    output = done(stocked, apt.install("t", "t", ("lab-conffile=1.1",)))
+    output = done(stocked, installing("apt", "t", "t", ("lab-conffile=1.1",)))
     assert stocked.read("/etc/lab-conffile.conf") == "level = mine\n"
     assert "[default=N]" not in output
 
 
 def test_a_failed_script_is_named_and_the_repair_is_planned(stocked: LabHost) -> None:
-    result = perform(stocked, apt.install("t", "t", ("lab-fail",)))
+    result = perform(stocked, installing("apt", "t", "t", ("lab-fail",)))
     assert result is not None
     assert result.returncode == 100
     assert APT.cause(result.stdout + result.stderr) == Phrase(key="manager.apt.script", params={"text": "lab-fail"})
@@ -295,7 +296,7 @@ def supervised(machine: LabMachine, spool: Path, argv: tuple[str, ...]) -> subpr
 
 def test_no_line_of_a_flood_is_lost(stocked: LabHost, tmp_path: Path) -> None:
     spool = tmp_path / "spool"
-    with supervised(stocked.machine, spool, APT.argv(apt.install("t", "t", ("lab-flood",)))) as child:
+    with supervised(stocked.machine, spool, APT.argv(installing("apt", "t", "t", ("lab-flood",)))) as child:
         assert child.wait(60) == 0
     lines = [line for line in spool.read_text(encoding="utf-8").splitlines() if line.startswith("CC [M]")]
     assert (len(lines), lines[-1]) == (200_000, "CC [M]  /var/lib/dkms/nvidia/build/file200000.o")
@@ -304,7 +305,7 @@ def test_no_line_of_a_flood_is_lost(stocked: LabHost, tmp_path: Path) -> None:
 def test_a_killed_supervisor_leaves_apt_to_finish_and_its_output_complete(stocked: LabHost, tmp_path: Path) -> None:
     spool = tmp_path / "spool"
     stocked.write_bytes("/etc/lab/seconds", b"3\n")
-    with supervised(stocked.machine, spool, APT.argv(apt.install("t", "t", ("lab-sleep", "lab-ok")))) as child:
+    with supervised(stocked.machine, spool, APT.argv(installing("apt", "t", "t", ("lab-sleep", "lab-ok")))) as child:
         deadline = time.monotonic() + 30
         while "working 1/3" not in (spool.read_text(encoding="utf-8") if spool.exists() else "") and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -15,9 +15,9 @@ from steps.engine import client, journal
 from steps.engine.waiting import processes_of
 from steps.host.local import LocalHost
 from steps.host.rooted import RootedHost
-from steps.managers import apt, apt_repository
+from steps.managers import apt_repository
 from steps.managers.base import Snapshot, manager
-from steps.model.action import Write
+from steps.model.action import Write, installing
 from steps.model.base import Phrase
 from tests.engine_kit import ended, kill_runner, output, plan_of, statuses, wait_until
 from tests.lab import catalogue
@@ -32,7 +32,7 @@ ROOT = os.environ.get("LAB_ROOT", "/nonexistent")
 
 
 def install(*packages: str) -> client.RunHandle:
-    actions = (*apt_repository.nvidia_repository(catalogue.NVIDIA_URL), apt.install("a.install", "t", packages))
+    actions = (*apt_repository.nvidia_repository(catalogue.NVIDIA_URL), installing("apt", "a.install", "t", packages))
     return client.start(plan_of(*actions, root=ROOT), sudo=None)
 
 
