@@ -223,11 +223,33 @@ def test_minor_version_compatibility_is_a_warning() -> None:
     assert severity(machine("4090"), answers, "minor-version-compatibility") == "warning"
 
 
-def test_forward_compatibility_is_for_data_center_cards() -> None:
-    answers = profile(toolkit_cuda="13.0")
+@pytest.mark.parametrize(
+    ("card", "driver", "cuda", "codes"),
+    [
+        ("a100", "535.183.01", "13.0", {"cuda-forward-compat-only"}),
+        ("a100", "570.172.08", "13.2", {"cuda-forward-compat-only"}),
+        # 525 and 545 are on no list of CUDA 13; which drivers the package of 13.5 works on is not known.
+        ("a100", "525.147.05", "13.0", {"driver-too-old-for-cuda"}),
+        ("a100", "535.183.01", "13.5", {"driver-too-old-for-cuda"}),
+        ("a100", "470.256.02", "12.8", {"cuda-forward-compat-only"}),
+        ("a100", "580.95.05", "13.2", {"minor-version-compatibility"}),
+        ("4090", "535.183.01", "13.0", {"driver-too-old-for-cuda"}),
+        ("4090", "580.95.05", "13.0", set()),
+    ],
+)
+def test_forward_compatibility_is_for_data_center_cards_and_listed_drivers(card: str, driver: str, cuda: str, codes: set[str]) -> None:
+    here = machine(card, system="ubuntu 22.04", driver=driver)
+    about = {"cuda-forward-compat-only", "driver-too-old-for-cuda", "minor-version-compatibility"}
 
-    assert severity(machine("a100", driver="535.183.01"), answers, "cuda-forward-compat-only") == "info"
-    assert severity(machine("4090", driver="535.183.01"), answers, "cuda-forward-compat-only") is None
+    assert {one.code for one in judge(here, profile(toolkit_cuda=cuda))} & about == codes
+
+
+def test_what_a_newer_driver_library_bears_counts_for_wheels_too() -> None:
+    here = machine("a100", system="ubuntu 22.04", driver="535.183.01")
+    wheel = {"torch": "2.14.1", "variant": "cu130"}
+
+    assert "driver-too-old-for-wheel" in errors(here, profile(**wheel))
+    assert errors(here, profile(**wheel, toolkit_cuda="13.0")) == set()
 
 
 def test_a_branch_past_its_end_is_a_warning() -> None:

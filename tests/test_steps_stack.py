@@ -14,7 +14,7 @@ from steps import driver, frameworks, text, toolkit
 from steps.compat.solve import recommend
 from steps.detect.machine import detect
 from steps.host.opening import open_host
-from steps.model.action import AnyAction, ModuleBuilt, Packages, PackagesAre, Reboot, Run, Write
+from steps.model.action import AnyAction, Command, ModuleBuilt, Packages, PackagesAre, Reboot, Run, Write
 from steps.model.choice import Choice
 from steps.model.machine import Machine
 from steps.model.plan import Installer, Target
@@ -233,6 +233,22 @@ def test_a_toolkit_beside_the_archives_driver_keeps_the_repository_away_from_it(
     assert isinstance(guard, Write)
     assert "Pin-Priority: -10" in (guard.text or "")
     assert "repository.source" in actions
+
+
+def test_a_toolkit_that_relies_on_a_newer_driver_library_brings_it_and_can_be_taken_back() -> None:
+    here = machine("a100", system="ubuntu 22.04", driver="535.183.01")
+    actions = planned(here, profile(toolkit_cuda="13.0", driver_source="keep"))
+    order = [name for name in actions if name.startswith(("toolkit.compat", "toolkit.loader"))]
+    path, before = actions["toolkit.compat-path"], actions["toolkit.loader-before"]
+
+    assert packages(actions["toolkit.compat"]) == ("cuda-compat-13-0",)
+    assert order == ["toolkit.compat", "toolkit.loader-before", "toolkit.compat-path", "toolkit.loader"]
+    assert isinstance(path, Write)
+    assert (path.path.rpartition("/")[0], path.text) == ("/etc/ld.so.conf.d", "/usr/local/cuda-13.0/compat\n")
+    # Taken back newest first: the file goes, then the loader forgets the folder, then the package goes.
+    assert isinstance(before, Run)
+    assert before.undo == (Command(argv=("ldconfig",)),)
+    assert "toolkit.compat" not in planned(machine("a100", system="ubuntu 22.04", driver="580.95.05"), profile(toolkit_cuda="13.0"))
 
 
 def test_debian_gets_its_non_free_components() -> None:

@@ -24,6 +24,8 @@ class TorchVariant(Record):
     glibc: str | None = None
     cudnn: str | None = None
     """The line of the cuDNN that the wheel pins, where it is known."""
+    pins: tuple[str, ...] = ()
+    """Its pins of NVIDIA's libraries, where they are known and it is not the default."""
     note: str | None = None
     source: str | None = None
 
@@ -75,6 +77,9 @@ class JaxRelease(Record):
     glibc: str
     cuda12: bool
     cuda13: bool
+    needs_cuda12: tuple[str, ...] = ()
+    needs_cuda13: tuple[str, ...] = ()
+    """What the extra asks for of NVIDIA's libraries; empty: not known."""
     numpy: tuple[str, ...]
     size_mb: float | None = None
     note: str | None = None

@@ -49,7 +49,10 @@ class Branch(Record):
 
 
 class Cuda(Record):
-    """One toolkit line; `driver` is the one in its installer, `minor_driver` the oldest that still runs it."""
+    """One toolkit line; `driver` is the one in its installer, `minor_driver` the oldest that still runs it.
+
+    `compat_from` are the driver branches on which `compat_package` brings it to data-center cards; `None`: not known.
+    """
 
     version: str
     latest: str
@@ -61,6 +64,8 @@ class Cuda(Record):
     glibc_max: str | None = None
     targets: tuple[str, ...]
     package: str
+    compat_package: str | None = None
+    compat_from: tuple[str, ...] | None = None
     note: str | None = None
     confidence: Confidence | None = None
     source: str

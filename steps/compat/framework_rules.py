@@ -11,6 +11,7 @@ from steps.catalog.versions import at_least, number
 from steps.compat import package_rules
 from steps.compat.case import Case
 from steps.compat.findings import framework_finding
+from steps.compat.forward import library_version
 from steps.compat.wheels import (
     capability_floors,
     cuda_of,
@@ -163,14 +164,15 @@ def kernels_unconfirmed(case: Case) -> Found:
 
 def driver_too_old_for_wheel(case: Case) -> Found:
     """The driver is older than the wheel's CUDA major allows."""
-    version = case.driver.version
+    version = library_version(case)
     if version is None or not case.gpus:
         return ()
+    driver = phrase("toolkit.because.driver", version=case.driver.version or "?")
     return tuple(
         framework_finding(
             "driver-too-old-for-wheel",
             "error",
-            (phrase("toolkit.because.driver", version=version), phrase("frameworks.because.floor", wheel=wheel, version=floor)),
+            (driver, phrase("frameworks.because.floor", wheel=wheel, version=floor)),
             source,
             f"driver {case.driver.branch} × {wheel}",
             branch=case.driver.branch or "?",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from steps.compat.case import Case
 from steps.compat.driver_rules import driver_findings
+from steps.compat.forward import library_version
 from steps.compat.framework_rules import wheel_findings
 from steps.compat.memory import once
 from steps.compat.together_rules import frameworks_conflict
@@ -26,9 +27,13 @@ def about_toolkit(case: Case) -> Found:
 
 
 def about_frameworks(case: Case) -> Found:
-    """Return what the rules find about single wheels and about them together: driver and environment count."""
+    """Return what the rules find about single wheels and about them together: driver and environment count.
+
+    The toolkit does where a package of its own brings a newer driver library.
+    """
     answers = case.answers
-    key = ("frameworks", answers.driver, answers.environment.manager, answers.environment.python, tuple(answers.frameworks.items()))
+    environment = (answers.environment.manager, answers.environment.python)
+    key = ("frameworks", answers.driver, library_version(case), *environment, tuple(answers.frameworks.items()))
     return once(case.machine, key, lambda: wheel_findings(case) + frameworks_conflict(case))
 
 

@@ -9,6 +9,7 @@ from steps.catalog.load import remembered
 from steps.catalog.versions import at_least, belongs, number
 from steps.compat.case import Case
 from steps.compat.findings import toolkit_finding
+from steps.compat.forward import library_version
 from steps.model.base import phrase
 from steps.model.finding import Finding
 
@@ -90,7 +91,7 @@ def nccl_line(wanted: str) -> tuple[stack.Nccl, ...]:
 
 def driver_too_old_for_cudnn(case: Case) -> Found:
     """The driver is older than this cuDNN wants; where CUDA itself is too new for it, the toolkit's rule says so."""
-    row, version, cuda = cudnn_row(case), case.driver.version, case.cuda_row
+    row, version, cuda = cudnn_row(case), library_version(case), case.cuda_row
     if row is None or version is None or at_least(version, row.min_driver) or (cuda and not at_least(version, cuda.minor_driver)):
         return ()
     wanted = case.answers.toolkit.cudnn or "?"

@@ -263,7 +263,7 @@ _WAYS: dict[str, Callable[[Case, Finding], Iterator[Patch]]] = {
     **dict.fromkeys(("gpu-needs-open-module", "gpu-lacks-open-module", "gpu-unsupported-by-driver", "gpu-too-new-for-driver"), _drivers),
     **dict.fromkeys(("driver-not-offered", "kernel-too-new-for-driver", "driver-absent"), _drivers),
     **dict.fromkeys(("gpu-unsupported-by-cuda", "gpu-too-new-for-cuda", "driver-too-old-for-cuda", "cuda-not-for-distro"), _cudas),
-    **dict.fromkeys(("host-compiler-too-new", "host-glibc-too-new", "minor-version-compatibility"), _cudas),
+    **dict.fromkeys(("host-compiler-too-new", "host-glibc-too-new", "minor-version-compatibility", "cuda-forward-compat-only"), _cudas),
     **dict.fromkeys(("cudnn-cuda-mismatch", "gpu-unsupported-by-cudnn"), _cudnns),
     **dict.fromkeys(("nccl-cuda-mismatch", "gpu-unsupported-by-nccl"), _nccls),
     **dict.fromkeys(("wheel-lacks-gpu-kernels", "driver-too-old-for-wheel", "no-such-variant", "glibc-too-old"), _wheels),

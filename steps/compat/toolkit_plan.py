@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from steps.catalog.versions import line
-from steps.compat import driver_packages
+from steps.compat import driver_packages, forward
 from steps.compat.case import Case
 from steps.compat.driver_plan import repository_file
 from steps.compat.library_rules import cudnn_row, nccl_rows
 from steps.managers import apt_repository
-from steps.model.action import AnyAction, ManagerName, Packages, Write, installing
+from steps.model.action import AnyAction, Command, ManagerName, Packages, Run, Write, installing
 from steps.model.base import Words, phrase
 
 _PINS = "/etc/apt/preferences.d/bringup-cuda-libraries"
+_COMPAT = "/etc/ld.so.conf.d/00-bringup-cuda-compat.conf"
+"""Read before the folders of the distribution: of two libraries of one name the first found is loaded."""
 _GUARD = "/etc/apt/preferences.d/bringup-keep-driver"
 _GUARDED = (
     "nvidia-driver* nvidia-dkms* nvidia-kernel* nvidia-open* nvidia-utils* nvidia-compute-utils* libnvidia-compute* libcuda1* cuda-drivers*"
@@ -41,6 +43,7 @@ def plan(case: Case) -> tuple[AnyAction, ...]:
             )
         )
         found.append(_path(row.version))
+        found += _compat(case, manager, row.version)
     for name in wanted:
         version = getattr(case.answers.toolkit, name)
         patterns = _library(case, name, version)
@@ -151,6 +154,25 @@ def _install(
     """Return one installation; apt's pins choose the version, the probe says whether it is the right one."""
     return installing(
         manager, id, title, tuple(patterns), versions=patterns, why=why, download_bytes=download, disk_bytes=disk, seconds=seconds
+    )
+
+
+def _compat(case: Case, manager: ManagerName, version: str) -> tuple[AnyAction, ...]:
+    """Return what brings the newer driver library that the toolkit relies on, before the driver's own on the loader's path.
+
+    The first refresh of the loader's cache is there for the way back: there it comes after the file is gone.
+    """
+    package = forward.relied_on(case)
+    if package is None:
+        return ()
+    title, why = phrase("toolkit.action.compat", package=package), phrase("toolkit.why.compat", branch=case.driver.branch or "?")
+    refresh = phrase("toolkit.action.loader")
+    folder = f"/usr/local/cuda-{version}/compat"
+    return (
+        installing(manager, "toolkit.compat", title, (package,), why=why, download_bytes=60_000_000, disk_bytes=200_000_000, seconds=20),
+        Run(id="toolkit.loader-before", title=refresh, lane="packages", argv=("ldconfig",), undo=(Command(argv=("ldconfig",)),), seconds=2),
+        Write(id="toolkit.compat-path", title=phrase("toolkit.action.compat-path"), lane="packages", path=_COMPAT, text=f"{folder}\n"),
+        Run(id="toolkit.loader", title=refresh, lane="packages", argv=("ldconfig",), seconds=2),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import chain
 
 from steps.catalog.versions import at_least, number
-from steps.compat import library_rules
+from steps.compat import forward, library_rules
 from steps.compat.case import Case
 from steps.compat.findings import MINOR, Bound, beyond, toolkit_finding
 from steps.model.base import Words, phrase
@@ -64,8 +64,10 @@ def driver_too_old_for_cuda(case: Case) -> Found:
         return ()
     subject = f"driver {case.driver.branch} × CUDA {row.version}"
     first: Words = phrase("toolkit.because.driver", version=version)
-    if not at_least(version, row.minor_driver):
-        because = (first, phrase("toolkit.because.floor", cuda=row.version, version=row.minor_driver))
+    if forward.too_old(case):
+        if forward.relied_on(case):
+            return ()
+        because = (first, phrase("toolkit.because.floor", cuda=row.version, version=row.minor_driver), *_no_way_round(case))
         return (
             toolkit_finding(
                 case,
@@ -95,15 +97,39 @@ def driver_too_old_for_cuda(case: Case) -> Found:
     return ()
 
 
-def cuda_forward_compat_only(case: Case) -> Found:
-    """Data-center cards can run a newer CUDA through the cuda-compat package; others cannot."""
-    row, version = case.cuda_row, case.driver.version
-    if row is None or version is None or at_least(version, row.minor_driver) or not case.data_center:
+def _no_way_round(case: Case) -> tuple[Words, ...]:
+    """Return why the package for older drivers does not help on data-center cards; nothing for others, which it never helps."""
+    row = case.cuda_row
+    if row is None or not case.data_center or case.wsl or row.compat_package is None:
         return ()
-    source = "https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html"
-    package = row.package.replace("cuda-toolkit", "cuda-compat")
-    because = (phrase("toolkit.because.data-center", name=case.gpus[0].name),)
-    return (toolkit_finding(case, "cuda-forward-compat-only", "info", because, source, subject=f"CUDA {row.version}", package=package),)
+    if forward.unknown(case):
+        return (phrase("toolkit.because.compat-unknown", package=row.compat_package),)
+    return (phrase("toolkit.because.compat-from", package=row.compat_package, branches=", ".join(row.compat_from or ())),)
+
+
+def cuda_forward_compat_only(case: Case) -> Found:
+    """Only a package with a newer driver library lets this driver run the toolkit."""
+    row, package = case.cuda_row, forward.relied_on(case)
+    if row is None or package is None:
+        return ()
+    because = (
+        phrase("toolkit.because.driver", version=case.driver.version or "?"),
+        phrase("toolkit.because.floor", cuda=row.version, version=row.minor_driver),
+        phrase("toolkit.because.data-center", name=case.gpus[0].name),
+        phrase("toolkit.because.compat-from", package=package, branches=", ".join(row.compat_from or ())),
+    )
+    subject = f"driver {case.driver.branch} × CUDA {row.version}"
+    found = toolkit_finding(
+        case,
+        "cuda-forward-compat-only",
+        "warning",
+        because,
+        f"{forward.SOURCE}; {row.source}",
+        subject=subject,
+        package=package,
+        branch=case.driver.branch or "?",
+    )
+    return (found,)
 
 
 def cuda_not_for_distro(case: Case) -> Found:
