@@ -6,14 +6,19 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from steps import resources
+from steps.catalog import bandwidth
 from steps.model.base import Param, Words, phrase
+from steps.model.machine import Accelerator
 from steps.model.verdict import Rung
 
 if TYPE_CHECKING:
     from steps.host.base import Host, Result
 
-TORCH_RUNGS = ("environment", "torch", "gpu", "amp", "accumulation", "ddp")
+TORCH_RUNGS = ("environment", "torch", "gpu", "amp", "accumulation", "ddp", "cudnn-conv", "speed", "peers", "bandwidth")
+_LEARNS, _MEASURES = ("gpu", "amp", "accumulation", "ddp"), ("cudnn-conv", "speed", "peers", "bandwidth")
 RANK_SECONDS = 60
 """So long may one rung take before its process is ended; a slow disk needs most of it for the import."""
 _ALL_SECONDS = 300.0
@@ -30,7 +35,7 @@ def torch(host: Host, interpreter: str, version: str, variant: str | None, *, gp
         return (_rung("torch", imported),)
     found = str(imported["detail"])
     rungs = [_version("torch", found, version, variant)]
-    for name in ("gpu", "amp", "accumulation", "ddp"):
+    for name in _LEARNS:
         line = lines.get(name)
         if line is None:
             rungs.append(Rung(id=name, state="failed", because=_ending(result)))
@@ -61,13 +66,73 @@ def imports(host: Host, interpreter: str, wanted: Mapping[str, str], *, gpus: bo
     return tuple(rungs)
 
 
-def _run(host: Host, interpreter: str, program: str, argv: tuple[str, ...]) -> Result:
+def speed(host: Host, interpreter: str, cards: tuple[Accelerator, ...], burn: int = 0) -> tuple[Rung, ...]:
+    """Return what PyTorch reaches: cuDNN, half precision, copies between cards, all-reduce; with `burn`, so many seconds of full load.
+
+    An all-reduce is judged where a source says what such a machine reaches, and is a figure elsewhere.
+    """
+    argv = ("--limit", str(RANK_SECONDS), *(("--burn", str(burn)) if burn else ()))
+    result = _run(host, interpreter, "verify_speed.py", argv, seconds=_ALL_SECONDS + burn)
+    lines = {str(line["rung"]): line for line in _lines(result)}
+    rungs = []
+    for name in (*_MEASURES, *(("burn",) if burn else ())):
+        line = lines.get(name)
+        rung = _rung(name, line) if line is not None else Rung(id=name, state="failed", because=_ending(result))
+        rungs.append(_reached(rung, cards) if name == "bandwidth" else rung)
+    return tuple(rungs)
+
+
+def _reached(rung: Rung, cards: tuple[Accelerator, ...]) -> Rung:
+    """Return the rung of the all-reduce, failed where machines like this one reach more."""
+    row = bandwidth.all_reduce(tuple(card.name or "" for card in cards)) if rung.state == "passed" else None
+    if row is None or rung.value is None:
+        return rung
+    if rung.value >= row.least:
+        return msgspec.structs.replace(rung, expected=row.least)
+    low = phrase("verify.because.bandwidth-low", rate=f"{rung.value:.0f}", least=f"{row.least:.0f}", source=row.source)
+    return msgspec.structs.replace(rung, state="failed", because=low, expected=row.least)
+
+
+def cuda(host: Host, interpreter: str) -> Rung:
+    """Return whether the driver lets every GPU compute, without any framework."""
+    return _one(host, interpreter, "cuda", "verify_cuda.py")
+
+
+def nvcc_sample(host: Host, interpreter: str, nvcc: str) -> Rung:
+    """Return whether a toolkit's compiler makes a program that computes."""
+    return _one(host, interpreter, "nvcc-sample", "verify_nvcc.py", nvcc)
+
+
+def _one(host: Host, interpreter: str, name: str, program: str, *argv: str) -> Rung:
+    """Return the rung of a program that has one."""
+    result = _run(host, interpreter, program, argv)
+    line = next((line for line in _lines(result) if line["rung"] == name), None)
+    return _rung(name, line) if line is not None else Rung(id=name, state="failed", because=_ending(result))
+
+
+_TOGETHER = """
+import sys, types
+shared = types.ModuleType("ranks")
+exec(compile({ranks!r}, "ranks.py", "exec"), shared.__dict__)
+sys.modules["ranks"] = shared
+exec(compile({program!r}, {name!r}, "exec"), {{"__name__": "__main__"}})
+"""
+
+
+def program_text(program: str) -> str:
+    """Return one of our programs as one text, with what it shares with the others in it."""
+    text = resources.read_text("training", program)
+    if "\nfrom ranks import " not in text:
+        return text
+    return _TOGETHER.format(ranks=resources.read_text("training", "ranks.py"), program=text, name=program)
+
+
+def _run(host: Host, interpreter: str, program: str, argv: tuple[str, ...], *, seconds: float = _ALL_SECONDS) -> Result:
     """Run one of our programs with the environment's interpreter.
 
     Its text is handed over, not its path: the target may be another root, and the person may not read our files.
     """
-    text = resources.read_text("training", program)
-    return host.run((interpreter, "-I", "-c", text, *argv), timeout=_ALL_SECONDS)
+    return host.run((interpreter, "-I", "-c", program_text(program), *argv), timeout=seconds)
 
 
 def _lines(result: Result) -> list[dict[str, Any]]:

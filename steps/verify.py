@@ -30,6 +30,8 @@ class Trial(Record):
     machine: Machine
     answers: Profile
     target: Target
+    burn: int = 0
+    """Seconds of full load on every GPU; 0 for none."""
 
     @property
     def gpus(self) -> tuple[Accelerator, ...]:
@@ -51,17 +53,30 @@ class Trial(Record):
 Try = Callable[["Host", Trial], Rung]
 
 
-def prove(host: Host, machine: Machine, answers: Profile, target: Target) -> tuple[Rung, ...]:
+def prove(host: Host, machine: Machine, answers: Profile, target: Target, *, burn: int = 0) -> tuple[Rung, ...]:
     """Return every rung of the ladder, tried on `host`; on a recording all are skipped, for nothing can be tried there.
 
-    What cannot pass here, such as a GPU's rung without a GPU, is skipped with its reason and never passed.
+    What cannot pass here, such as a GPU's rung without a GPU, is skipped with its reason and never passed; where a rung of the
+    driver breaks, what stands on it is skipped.
     """
-    trial = Trial(machine=machine, answers=answers, target=target)
+    trial = Trial(machine=machine, answers=answers, target=target, burn=burn)
     if host.rehearsal:
         reason = phrase("verify.because.rehearsal")
         return tuple(skipped(name, reason) for name in (*_SYSTEM, *proof.TORCH_RUNGS))
-    system = (rung(host, trial) for rung in _SYSTEM.values())
-    return (*(_excused(rung, trial) for rung in system), *_switches(trial), *_environment(host, trial))
+    system: list[Rung] = []
+    for name, rung in _SYSTEM.items():
+        broken = broken_at(system)
+        system.append(skipped(name, because("after", rung=broken)) if broken and name in STANDING else _excused(rung(host, trial), trial))
+    return (*system, *_switches(trial), *_environment(host, trial, broken_at(system)))
+
+
+CARRYING, STANDING = ("device-nodes", "module", "cuda"), ("cuda", "nvcc-sample")
+"""The rungs that carry all computing on GPUs, and those of the system that stand on them."""
+
+
+def broken_at(rungs: list[Rung]) -> str | None:
+    """Return the first rung that broke of those that carry the others."""
+    return next((rung.id for rung in rungs if rung.state == "failed" and rung.id in CARRYING), None)
 
 
 def _excused(rung: Rung, trial: Trial) -> Rung:
@@ -98,6 +113,9 @@ def device_nodes(host: Host, trial: Trial) -> Rung:
         return skipped("device-nodes", reason)
     count = len([path for path in host.glob("/dev/nvidia[0-9]*") if path[len("/dev/nvidia") :].isdigit()])
     detail = phrase("verify.detail.of", count=count, all=len(trial.gpus))
+    closed = [path for path in host.glob("/dev/nvidia[0-9]*") if host.run(("test", "-r", path, "-a", "-w", path)).status == 1]
+    if closed:
+        return failed("device-nodes", because("device-nodes-closed", path=closed[0]), detail)
     if count >= len(trial.gpus):
         return passed("device-nodes", because("device-nodes"), detail)
     return failed("device-nodes", because("device-nodes-missing", count=count, all=len(trial.gpus)), detail)
@@ -113,6 +131,22 @@ def module_and_library(host: Host, trial: Trial) -> Rung:
     if driver.state == "mismatch":
         return failed("module", because("module-differs", module=driver.kernel_version or "?", library=driver.library_version or "?"))
     return failed("module", because(f"driver-{driver.state}"))
+
+
+def computes(host: Host, trial: Trial) -> Rung:
+    """Each GPU runs a kernel that the driver itself translates, without any framework."""
+    if (reason := _no_driver_here(trial)) is not None:
+        return skipped("cuda", reason)
+    interpreter = _any_python(trial)
+    return proof.cuda(host, interpreter) if interpreter else skipped("cuda", because("no-interpreter"))
+
+
+def _any_python(trial: Trial) -> str | None:
+    """Return an interpreter that can run our programs on the target; `None` without one."""
+    try:
+        return python.any_python(trial.target.installer)
+    except PreflightError:
+        return None
 
 
 def driver_packages(host: Host, trial: Trial) -> Rung:
@@ -151,6 +185,18 @@ def compiler(host: Host, trial: Trial) -> Rung:
     if told[1] != wanted:
         return failed("nvcc", because("other-version", found=told[1], wanted=str(wanted)), told[1])
     return passed("nvcc", path, told[1])
+
+
+def sample(host: Host, trial: Trial) -> Rung:
+    """The compiler of the chosen toolkit translates a program, and that computes on a GPU."""
+    wanted = trial.answers.toolkit.cuda
+    if wanted in (None, "none"):
+        return skipped("nvcc-sample", because("not-asked"))
+    if (reason := _no_driver_here(trial)) is not None:
+        return skipped("nvcc-sample", reason)
+    interpreter = _any_python(trial)
+    path = f"/usr/local/cuda-{wanted}/bin/nvcc"
+    return proof.nvcc_sample(host, interpreter, path) if interpreter else skipped("nvcc-sample", because("no-interpreter"))
 
 
 def cudnn(host: Host, trial: Trial) -> Rung:
@@ -195,9 +241,11 @@ def _switches(trial: Trial) -> tuple[Rung, ...]:
 _SYSTEM: dict[str, Try] = {
     "device-nodes": device_nodes,
     "module": module_and_library,
+    "cuda": computes,
     "driver": driver_packages,
     "module-file": module_file,
     "nvcc": compiler,
+    "nvcc-sample": sample,
     "cudnn": cudnn,
     "nccl": nccl_library,
     "nccl-conf": nccl_conf,
@@ -241,8 +289,8 @@ def _upstream(version: str) -> str:
 # --- the environment ------------------------------------------------------------------------------
 
 
-def _environment(host: Host, trial: Trial) -> tuple[Rung, ...]:
-    """Return the rungs of the Python environment and of every framework in it."""
+def _environment(host: Host, trial: Trial, broken: str | None) -> tuple[Rung, ...]:
+    """Return the rungs of the Python environment and of every framework in it; what computes on GPUs is skipped after `broken`."""
     wanted = {name: version for name, version in trial.answers.frameworks.items() if name != "variant"}
     if not wanted and trial.answers.environment.path is None and trial.answers.environment.name is None:
         return (skipped("environment", because("not-asked")),)
@@ -258,8 +306,14 @@ def _environment(host: Host, trial: Trial) -> tuple[Rung, ...]:
     if line is not None and not _of_line(version, line):
         return (failed("environment", because("other-version", found=version, wanted=line), version),)
     rungs = [passed("environment", place.path, f"Python {version}")]
+    if broken is not None:
+        reason = because("after", rung=broken)
+        computing = proof.TORCH_RUNGS[1:] if "torch" in wanted else ()
+        return (*rungs, *(skipped(name, reason) for name in dict.fromkeys((*computing, *wanted))))
     if "torch" in wanted:
         rungs += proof.torch(host, place.python, wanted["torch"], trial.answers.frameworks.get("variant"), gpus=_usable(trial))
+        if rungs[-1].id != "torch":
+            rungs += proof.speed(host, place.python, trial.gpus, trial.burn)
     rungs += proof.imports(host, place.python, {name: one for name, one in wanted.items() if name != "torch"}, gpus=_usable(trial))
     return tuple(rungs)
 

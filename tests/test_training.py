@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from steps import resources, verify
+from steps import proof, resources, verify
 from steps.detect.machine import detect
 from steps.host.local import LocalHost
 from steps.managers import installer
@@ -50,9 +50,9 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def lines(environment: Path, *argv: str) -> dict[str, dict[str, Any]]:
-    """Return what the proof's program says, by rung; it is run as the ladder runs it, from its text."""
-    text = resources.read_text("training", "verify_torch.py")
+def lines(environment: Path, *argv: str, program: str = "verify_torch.py") -> dict[str, dict[str, Any]]:
+    """Return what one of the proof's programs says, by rung; it is run as the ladder runs it, from its text."""
+    text = proof.program_text(program)
     done = subprocess.run((environment / "bin/python", "-I", "-c", text, *argv), capture_output=True, text=True, check=True, timeout=200)
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return {line["rung"]: line for line in found}
@@ -64,7 +64,7 @@ def test_the_ladder_proves_training_in_two_processes_in_an_environment_of_the_pr
     )
     host = LocalHost()
     rungs = {rung.id: rung for rung in verify.prove(host, Machine(), profile, Target(installer=fetching()))}
-    states = {name: rungs[name].state for name in ("environment", "torch", "gpu", "amp", "accumulation", "ddp")}
+    states = {name: rungs[name].state for name in proof.TORCH_RUNGS}
     assert states == {
         "environment": "passed",
         "torch": "passed",
@@ -72,6 +72,10 @@ def test_the_ladder_proves_training_in_two_processes_in_an_environment_of_the_pr
         "amp": "passed",
         "accumulation": "passed",
         "ddp": "passed",
+        "cudnn-conv": "skipped",
+        "speed": "passed",
+        "peers": "skipped",
+        "bandwidth": "skipped",
     }
     assert rungs["torch"].detail == "2.13.0+cpu"
     assert "2 ranks over gloo" in say("en", rungs["ddp"].because)
@@ -90,6 +94,22 @@ def test_a_rank_that_hangs_is_ended_in_time_and_named(environment: Path) -> None
     assert found["ddp"]["params"]["where"].endswith("in one_rank")
     ranks = subprocess.run(("pgrep", "-f", str(environment)), capture_output=True, text=True, check=False).stdout.split()
     assert ranks == []
+
+
+def test_what_is_measured_between_ranks_and_under_load_is_measured_on_the_processor_too(environment: Path, tmp_path: Path) -> None:
+    watch = tmp_path / "nvidia-smi"
+    watch.write_text(
+        "#!/bin/sh\nwhile :; do echo '0, 83, 1500, 300.1, 0x0000000000000040'; echo '1, 61, 1500, 300.1, 0x4'; sleep 0.2; done\n"
+    )
+    watch.chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        found = lines(environment, "--processor", "2", "--burn", "1", program="verify_speed.py")
+    assert found["bandwidth"]["params"]["backend"] == "gloo"
+    assert found["bandwidth"]["value"] > 0
+    assert found["speed"]["unit"] == "×"
+    assert (found["burn"]["code"], found["burn"]["params"]) == ("burn-slowed", {"hottest": 83, "gpus": "0"})
+    assert found["peers"]["state"] == found["cudnn-conv"]["state"] == "skipped"
 
 
 def test_the_sample_trains_with_two_processes_to_a_low_loss(environment: Path) -> None:

@@ -36,7 +36,7 @@ STACK = Profile(
     nccl=NcclAnswers(debug="WARN"),
 )
 ENVIRONMENT = Profile(environment=EnvironmentAnswers(path="/srv/dl", python="3.11"), frameworks={"torch": "2.13.0", "variant": "cpu"})
-HERE = Target(installer=Installer(pythons={"3.11": "/usr/bin/python3.11"}))
+HERE = Target(installer=Installer(pythons={"3.11": "/usr/bin/python3.11"}, own_python="/usr/bin/python3.11"))
 NVCC = "Cuda compilation tools, release 12.8, V12.8.93\n"
 Line = Mapping[str, object]
 GOOD: tuple[Line, ...] = (
@@ -45,6 +45,11 @@ GOOD: tuple[Line, ...] = (
     {"rung": "amp", "state": "passed", "value": 0.06, "unit": "loss"},
     {"rung": "accumulation", "state": "passed"},
     {"rung": "ddp", "state": "passed", "detail": "2 ranks"},
+    {"rung": "cudnn-conv", "state": "skipped", "code": "no-gpu"},
+    {"rung": "speed", "state": "passed", "value": 1.4, "unit": "×"},
+    {"rung": "peers", "state": "skipped", "code": "no-gpu"},
+    {"rung": "bandwidth", "state": "skipped", "code": "no-gpu"},
+    {"rung": "cuda", "state": "passed", "detail": "2 × RTX 4090", "value": 2, "unit": "GPUs"},
 )
 
 
@@ -102,7 +107,9 @@ FILES = {
     "/lib/modules/6.8.0-51-generic/updates/dkms/nvidia.ko": "",
     "/etc/nccl.conf": "NCCL_DEBUG=WARN\n",
 }
-ANSWERS = {"/usr/local/cuda-12.8/bin/nvcc": Result(stdout=NVCC, status=0)}
+CUDA = Result(stdout='{"rung": "cuda", "state": "passed", "detail": "2 GPUs"}\n', status=0)
+SAMPLE = Result(stdout='{"rung": "nvcc-sample", "state": "passed", "code": "nvcc-sample"}\n', status=0)
+ANSWERS = {"cuLaunchKernel": CUDA, "cudaMallocManaged": SAMPLE, "/usr/local/cuda-12.8/bin/nvcc": Result(stdout=NVCC, status=0)}
 
 
 def proven(host: FakeHost, machine: Machine = GPUS, answers: Profile = STACK, target: Target = HERE) -> dict[str, Rung]:
@@ -110,13 +117,15 @@ def proven(host: FakeHost, machine: Machine = GPUS, answers: Profile = STACK, ta
 
 
 def environment(*lines: Line, version: str = "3.11.9") -> FakeHost:
+    """Return a machine whose programs all say these lines."""
     said = "".join(json.dumps(line) + "\n" for line in lines)
     return FakeHost(
+        FILES,
         answers={
             "platform": Result(stdout=f"{version}\n", status=0),
             "verify": Result(stdout=f"noise\n{said}", status=0),
             "imported": Result(status=0),
-        }
+        },
     )
 
 
@@ -125,9 +134,11 @@ def test_a_stack_as_planned_passes_every_rung_of_the_system() -> None:
     assert {name: rung.state for name, rung in rungs.items()} == {
         "device-nodes": "passed",
         "module": "passed",
+        "cuda": "passed",
         "driver": "passed",
         "module-file": "passed",
         "nvcc": "passed",
+        "nvcc-sample": "passed",
         "cudnn": "passed",
         "nccl": "passed",
         "nccl-conf": "passed",
@@ -176,8 +187,53 @@ def test_a_broken_rung_says_what_was_seen(rung: str, files: dict[str, str | None
     assert (found.state, say("en", found.because)) == ("failed", sentence)
 
 
+def test_what_stands_on_a_broken_rung_is_not_tried() -> None:
+    mismatch = msgspec.structs.replace(GPUS, driver=Driver(state="mismatch", kernel_version="570.1", library_version="580.95.05"))
+    host = environment(*GOOD)
+    rungs = proven(host, mismatch, msgspec.structs.replace(ENVIRONMENT, frameworks={"torch": "2.13.0", "variant": "cu130"}))
+    assert rungs["module"].state == "failed"
+    later = {name: rungs[name].state for name in ("cuda", "torch", "gpu", "ddp", "bandwidth")}
+    assert set(later.values()) == {"skipped"}
+    assert say("en", rungs["ddp"].because) == "It stands on module, which broke."
+    assert not any("torch.distributed" in word for argv in host.asked for word in argv)
+
+
+def test_a_device_node_that_this_account_may_not_open_breaks_the_first_rung() -> None:
+    host = FakeHost(FILES, {**ANSWERS, "/dev/nvidia1": Result(status=1)})
+    rung = proven(host)["device-nodes"]
+    assert (rung.state, say("en", rung.because)) == (
+        "failed",
+        "/dev/nvidia1 may not be opened by this account. Its group or its mode keeps others out.",
+    )
+
+
+H100 = msgspec.structs.replace(CARD, name="NVIDIA H100 80GB HBM3", architecture="hopper")
+
+
+@pytest.mark.parametrize(
+    ("card", "count", "rate", "state", "expected"),
+    [
+        (H100, 8, 471.0, "passed", 460.0),
+        (H100, 8, 88.0, "failed", 460.0),
+        (H100, 4, 88.0, "passed", None),
+        (CARD, 8, 9.0, "passed", None),
+    ],
+)
+def test_an_all_reduce_is_judged_only_where_a_source_says_what_such_a_machine_reaches(
+    card: Accelerator, count: int, rate: float, state: str, expected: float | None
+) -> None:
+    measured: Line = {"rung": "bandwidth", "state": "passed", "value": rate, "unit": "GB/s"}
+    files = {f"/dev/nvidia{at}": "" for at in range(count)}
+    host = environment(*(measured if line["rung"] == "bandwidth" else line for line in GOOD))
+    host.files = {**FILES, **files}
+    machine = msgspec.structs.replace(GPUS, accelerators=(card,) * count)
+    with_cuda = msgspec.structs.replace(ENVIRONMENT, frameworks={"torch": "2.13.0"})
+    rung = proven(host, machine, with_cuda)["bandwidth"]
+    assert (rung.state, rung.expected) == (state, expected)
+
+
 def test_a_compiler_of_another_release_or_without_an_answer_fails() -> None:
-    other = FakeHost(FILES, {"nvcc": Result(stdout=NVCC.replace("12.8", "12.6"), status=0)})
+    other = FakeHost(FILES, {**ANSWERS, "/usr/local/cuda-12.8/bin/nvcc": Result(stdout=NVCC.replace("12.8", "12.6"), status=0)})
     assert say("en", proven(other)["nvcc"].because) == "Found 12.6, asked for 12.8."
     assert proven(FakeHost(FILES))["nvcc"].state == "failed"
 
@@ -189,7 +245,13 @@ def test_a_line_is_not_its_longer_neighbour() -> None:
 
 def test_a_mounted_target_has_no_running_driver_and_its_files_are_still_proven() -> None:
     rungs = proven(FakeHost(FILES, ANSWERS), target=msgspec.structs.replace(HERE, root="/mnt"))
-    assert [name for name, rung in rungs.items() if rung.state == "skipped"] == ["device-nodes", "module", "environment"]
+    assert [name for name, rung in rungs.items() if rung.state == "skipped"] == [
+        "device-nodes",
+        "module",
+        "cuda",
+        "nvcc-sample",
+        "environment",
+    ]
     assert say("en", rungs["module"].because) == "The target is mounted, not running; its module is loaded at its own boot."
     assert rungs["nvcc"].state == "passed"
 

@@ -81,6 +81,17 @@ def _name(typed: str) -> str:
     return typed
 
 
+_BURN = 120
+"""Seconds of a burn that is asked for without a number: long enough for the temperature to settle."""
+
+
+def _seconds(typed: str) -> int:
+    """Return a number of seconds, at most an hour."""
+    if not typed.isdigit() or not 0 < int(typed) <= 3600:
+        raise argparse.ArgumentTypeError("1-3600")
+    return int(typed)
+
+
 def parser(language: Language = "en", *, helpful: bool = True) -> argparse.ArgumentParser:
     """Return the parser, with the texts of its help only where they are wanted; common options stand before or after the verb."""
 
@@ -105,6 +116,7 @@ def parser(language: Language = "en", *, helpful: bool = True) -> argparse.Argum
     for name in ("attach", "resume", "undo"):
         added[name].add_argument("run", nargs="?", metavar="RUN", help=about("option.run"))
     added["verify"].add_argument("--of-run", action="store_true", help=argparse.SUPPRESS)
+    added["verify"].add_argument("--burn", type=_seconds, nargs="?", const=_BURN, metavar="SECONDS", help=about("option.burn"))
     added["capture"].add_argument("file", type=_name, metavar="FILE")
     added["knowledge"].add_argument("update", nargs="?", choices=("update",), help=about("option.update"))
     added["doctor"].add_argument("--log", action="append", default=[], metavar="FILE")

@@ -82,10 +82,11 @@ def runs(console: Console) -> int:
     return DONE
 
 
-def verify(console: Console, environ: Mapping[str, str], *, of_run: bool = False) -> int:
+def verify(console: Console, environ: Mapping[str, str], *, of_run: bool = False, burn: int = 0) -> int:
     """Prove the result and print the rungs; 20 when one failed.
 
     As a run's last step (`of_run`) its profile is the run's, and after the readable lines the document follows in one line.
+    `burn` is for how many seconds every GPU is put under full load at the end.
     """
     asked = console.asked
     # The run may have installed what only the person's own tables know.
@@ -93,7 +94,7 @@ def verify(console: Console, environ: Mapping[str, str], *, of_run: bool = False
     host = host_of(asked)
     machine = detect_machine(host)
     answers = _verified_profile(asked, environ.get("BRINGUP_RUN") if of_run else None)
-    rungs = ladder.prove(host, machine, answers, target_of(asked, host, machine, environ))
+    rungs = ladder.prove(host, machine, answers, target_of(asked, host, machine, environ), burn=burn)
     found = planning.findings(machine, answers)
     if asked.json:
         console.document(documents.verdict(rungs, found, asked.language))

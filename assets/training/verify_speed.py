@@ -1,0 +1,256 @@
+"""Measure what PyTorch reaches on these GPUs: cuDNN, copies between cards, all-reduce over all of them, half precision, a burn.
+
+Run by the environment's interpreter: `python verify_speed.py [--limit 60] [--burn SECONDS]`, with `ranks.py` beside it. Without a
+GPU only half precision is measured. Figures are GB/s of 10^9 bytes; whether they are what this machine should reach is not
+judged here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shutil
+import subprocess
+import sys
+import time
+import warnings
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from ranks import Line, alone, last_line, say, together
+
+LIMIT = 60.0
+BYTES = 1 << 28
+"""One message: large enough that a link and not the start of a copy is measured."""
+MOST_BYTES = 16 << 30
+"""The message of an all-reduce where memory allows: NVSwitch shows what it can only with large ones."""
+ROUNDS = 5
+MATRIX = 4096
+QUERY = "index,temperature.gpu,clocks.sm,power.draw,clocks_throttle_reasons.active"
+IDLE_REASONS = 0x1 | 0x2 | 0x4
+"""Throttle reasons that are no trouble: idle, clocks set by an application, the power cap that the card works at under load."""
+
+
+def main() -> int:
+    """Try every rung in order and print its line; the status is 0 whatever they say, for the lines are the answer."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--limit", type=float, default=LIMIT)
+    parser.add_argument("--burn", type=float, default=0.0, help="seconds of full load on every GPU")
+    parser.add_argument("--processor", type=int, default=0, help="so many ranks without GPUs, to try out the program itself")
+    asked = parser.parse_args()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+    except Exception as error:  # noqa: BLE001 - whatever keeps it from importing is the finding
+        say({"rung": "speed", "state": "failed", "text": last_line(error)})
+        return 0
+    count = int(alone(how_many, asked.limit).get("value", 0))
+    say({"rung": "cudnn-conv", **(alone(convolves, asked.limit) if count else no_gpu())})
+    say({"rung": "speed", **alone(half_precision, asked.limit)})
+    alone_here = {"state": "skipped", "code": "one-gpu"} if count else no_gpu()
+    say({"rung": "peers", **(alone(peers, asked.limit) if count > 1 else alone_here)})
+    ranks = asked.processor or count
+    say({"rung": "bandwidth", **(together(ranks, asked.limit, lambda rank, at: bandwidth(rank, ranks, at)) if ranks > 1 else alone_here)})
+    if asked.burn > 0:
+        say({"rung": "burn", **(burnt(ranks, asked.burn) if ranks else no_gpu())})
+    return 0
+
+
+def no_gpu() -> Line:
+    """Return what is said where PyTorch sees no GPU."""
+    return {"state": "skipped", "code": "no-gpu"}
+
+
+def how_many() -> Line:
+    """Return how many GPUs PyTorch sees; in a process of its own, so that the others may still be forked."""
+    import torch
+
+    return {"state": "passed", "value": torch.cuda.device_count() if torch.cuda.is_available() else 0}
+
+
+def convolves() -> Line:
+    """Whether cuDNN computes a convolution and its gradients as the processor does."""
+    import torch
+
+    if not torch.backends.cudnn.is_available():
+        return {"state": "failed", "code": "no-cudnn"}
+    torch.manual_seed(7)
+    layer = torch.nn.Conv2d(16, 32, 3, padding=1)
+    images = torch.randn(8, 16, 32, 32)
+    results = []
+    for device in ("cpu", "cuda:0"):
+        model, inputs = torch.nn.Conv2d(16, 32, 3, padding=1).to(device), images.to(device)
+        model.load_state_dict(layer.state_dict())
+        with torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
+            model(inputs).square().mean().backward()
+        results.append(model.weight.grad.cpu())
+    off = (results[0] - results[1]).abs().max().item()
+    version = torch.backends.cudnn.version() or 0
+    # Five digits from cuDNN 9 on (91002: 9.10.2), four before (8905: 8.9.5).
+    base = 10000 if version >= 90000 else 1000
+    spelt = f"{version // base}.{version % base // 100}.{version % 100}"
+    return {
+        "state": "passed" if off <= 1e-4 else "failed",
+        "code": "difference-cpu",
+        "params": {"off": f"{off:.1e}"},
+        "detail": spelt,
+        "value": off,
+        "unit": "difference",
+        "expected": 1e-4,
+    }
+
+
+def half_precision() -> Line:
+    """How much faster half precision multiplies than full precision: the figure, without a verdict."""
+    import torch
+
+    gpu = torch.cuda.is_available()
+    device, size = ("cuda:0", MATRIX) if gpu else ("cpu", 512)
+    half = torch.float16 if gpu and not torch.cuda.is_bf16_supported() else torch.bfloat16
+    seconds = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.set_float32_matmul_precision("highest")
+    for dtype in (torch.float32, half):
+        one = torch.randn(size, size, device=device).to(dtype)
+        seconds[dtype] = timed(lambda one=one: one @ one, 10, gpu=gpu)
+    flops = 2 * size**3 / seconds[half] / 1e12
+    ratio = seconds[torch.float32] / seconds[half]
+    name = str(half).partition(".")[2]
+    params = {"ratio": f"{ratio:.1f}", "dtype": name, "teraflops": f"{flops:.1f}", "device": "cuda" if gpu else "cpu"}
+    return {"state": "passed", "code": "half-faster", "params": params, "detail": f"{ratio:.1f}×", "value": ratio, "unit": "×"}
+
+
+def timed(work: Any, rounds: int, *, gpu: bool) -> float:
+    """Return the seconds that one round takes, after a few that warm up."""
+    import torch
+
+    for _ in range(3):
+        work()
+    if gpu:
+        torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(rounds):
+        work()
+    if gpu:
+        torch.cuda.synchronize()
+    return (time.perf_counter() - start) / rounds
+
+
+def peers() -> Line:
+    """Copy between every two cards, and compare; the figure is the slowest pair's."""
+    import torch
+
+    count = torch.cuda.device_count()
+    found = []
+    for one in range(count):
+        source = torch.full((BYTES // 4,), float(one + 1), device=f"cuda:{one}")
+        for other in range(count):
+            if one == other:
+                continue
+            direct = torch.cuda.can_device_access_peer(one, other)
+            target = torch.zeros(BYTES // 4, device=f"cuda:{other}")
+            with torch.cuda.device(one):
+                seconds = timed(lambda target=target, source=source: target.copy_(source), 5, gpu=True)
+            if not bool((target == one + 1).all()):
+                # Direct copies that arrive wrong are worse than none.
+                return {"state": "failed", "code": "peer-wrong", "params": {"a": one, "b": other}}
+            found.append((BYTES / seconds / 1e9, one, other, direct))
+            del target
+    slowest, a, b, _ = min(found)
+    direct = sum(way for *_, way in found)
+    matrix = "; ".join(f"{one}-{other} {rate:.1f}{'' if way else ' via memory'}" for rate, one, other, way in found[:56])
+    params = {"slowest": f"{slowest:.1f}", "a": a, "b": b, "direct": direct, "all": len(found), "matrix": matrix}
+    return {"state": "passed", "code": "peers", "params": params, "detail": f"{slowest:.1f} GB/s", "value": slowest, "unit": "GB/s"}
+
+
+def bandwidth(rank: int, ranks: int, folder: Path, rounds: int = ROUNDS) -> Line:
+    """Add one large message over all cards; the figure is the bus bandwidth as nccl-tests defines it: 2 (n - 1) / n x bytes / seconds."""
+    import torch
+    import torch.distributed as dist
+
+    gpu = torch.cuda.is_available() and torch.cuda.device_count() >= ranks and dist.is_nccl_available()
+    if gpu:
+        torch.cuda.set_device(rank)
+    backend, device = ("nccl", f"cuda:{rank}") if gpu else ("gloo", "cpu")
+    # The same for all ranks: the smallest card decides.
+    room = min(torch.cuda.get_device_properties(card).total_memory for card in range(ranks)) // 4 if gpu else BYTES // 16
+    size = min(MOST_BYTES, room) // 4096 * 4096
+    store = f"file://{folder}/store"
+    dist.init_process_group(backend, init_method=store, rank=rank, world_size=ranks, timeout=timedelta(seconds=LIMIT))
+    message = torch.ones(size // 4, device=device)
+    dist.all_reduce(message)
+    if not bool((message == ranks).all()):
+        return {"state": "failed", "code": "wrong-sum", "params": {"rank": rank}}
+    message.fill_(0.0)
+    seconds = timed(lambda: dist.all_reduce(message), rounds, gpu=gpu)
+    dist.barrier()
+    rate = 2 * (ranks - 1) / ranks * size / seconds / 1e9
+    name = torch.cuda.get_device_name(0) if gpu else "cpu"
+    params = {"ranks": ranks, "backend": backend, "rate": f"{rate:.1f}", "name": name}
+    return {"state": "passed", "code": "bandwidth", "params": params, "detail": f"{rate:.1f} GB/s", "value": rate, "unit": "GB/s"}
+
+
+# --- the burn -------------------------------------------------------------------------------------
+
+
+def burnt(count: int, seconds: float) -> Line:
+    """Load every GPU and watch: temperature, clock, and reasons to slow down, a line a second by `nvidia-smi`."""
+    watch = shutil.which("nvidia-smi")
+    argv = (watch or "", f"--query-gpu={QUERY}", "--format=csv,noheader,nounits", "-lms", "1000")
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) if watch else contextlib.nullcontext() as seen:
+        line = together(count, seconds + LIMIT, lambda rank, _: burn(rank, seconds))
+        if seen is None:
+            return line
+        seen.terminate()
+        printed = seen.stdout.read() if seen.stdout is not None else ""
+    return {**line, **watched(printed)} if line["state"] == "passed" else line
+
+
+def burn(rank: int, seconds: float) -> Line:
+    """Multiply for some seconds on one GPU; the same product must come out at the end as at the beginning."""
+    import torch
+
+    gpu = torch.cuda.is_available()
+    device, size = (f"cuda:{rank}", MATRIX) if gpu else ("cpu", 256)
+    torch.manual_seed(7)
+    one = torch.randn(size, size, device=device)
+    first = one @ one
+    end, rounds = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        for _ in range(10):
+            last = one @ one
+        if gpu:
+            torch.cuda.synchronize(rank)
+        rounds += 10
+    if not torch.equal(first, last):
+        return {"state": "failed", "code": "burn-wrong", "params": {"gpu": rank}}
+    teraflops = 2 * size**3 * rounds / seconds / 1e12
+    return {
+        "state": "passed",
+        "code": "burn",
+        "params": {"seconds": round(seconds)},
+        "detail": f"{teraflops:.1f} TFLOPS",
+        "value": teraflops,
+        "unit": "TFLOPS",
+    }
+
+
+def watched(printed: str) -> Line:
+    """Return the hottest reading and whether a GPU slowed down for heat or power supply, of what `nvidia-smi` printed."""
+    hottest, slowed = 0, set()
+    for line in printed.splitlines():
+        cells = [cell.strip() for cell in line.split(",")]
+        if len(cells) != 5 or not cells[1].isdigit():
+            continue
+        hottest = max(hottest, int(cells[1]))
+        with contextlib.suppress(ValueError):
+            if int(cells[4], 16) & ~IDLE_REASONS:
+                slowed.add(cells[0])
+    params = {"hottest": hottest, "gpus": " ".join(sorted(slowed))}
+    return {"code": "burn-slowed" if slowed else "burn-watched", "params": params, "detail": f"{hottest} °C"} if hottest else {}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
