@@ -9,7 +9,7 @@ import msgspec
 from steps.catalog import guide
 from steps.compat import firmware
 from steps.compat import hardware as rules
-from steps.detect import measures, topology
+from steps.detect import measures, topology, ways
 from steps.model.action import AnyAction
 from steps.model.base import Phrase, Words, phrase
 from steps.model.choice import Choice, Mark, Note, Option
@@ -200,9 +200,11 @@ def _pcie(machine: Machine, found: dict[str, Finding]) -> Option | None:
     mine = judged(machine)
     if not mine:
         return None
-    if all(guide.on_board(card.name) for card in mine):
-        return _row("pcie", "NVLink-C2C", {}, (), (phrase("hardware.explain.on-board"),))
-    known = sorted({said for card in mine if (said := measures.link(card.pcie))})
+    beside = {chip.link for card in mine if (chip := guide.on_board(card.name)) is not None}
+    known = sorted({said for card in mine if (said := measures.card_link(card))})
+    if beside and beside == set(known):
+        joined = ", ".join(known)
+        return _row("pcie", joined, {}, (), (phrase("hardware.explain.on-board", link=joined),))
     detail = known[0] if known else None
     sentences: tuple[Words, ...] = (*known[1:], phrase("hardware.explain.idle")) if known else (phrase("hardware.explain.pcie-unknown"),)
     row = _row("pcie", detail, found, ("cpu-pcie-lanes-few",), (*sentences, *_lanes(machine)))
@@ -214,13 +216,14 @@ def _pcie(machine: Machine, found: dict[str, Finding]) -> Option | None:
 
 def _lanes(machine: Machine) -> tuple[Words, ...]:
     """Return the lane budget of the slots as they are filled; empty where the processor's lanes are not known."""
-    usable = machine.cpu.pcie_lanes
-    if usable is None:
+    budget = ways.lanes(machine)
+    if budget is None:
         return ()
-    cards, disks = topology.lanes(machine)
-    said: list[Words] = [phrase("hardware.lanes.budget", usable=usable, cards=cards, disks=disks)]
-    if cards + disks > usable:
-        said.append(phrase("hardware.lanes.short", count=cards + disks - usable))
+    said: list[Words] = [phrase("hardware.lanes.budget", lanes=budget.all, cards=budget.cards, disks=budget.disks)]
+    if budget.chipset:
+        said.append(phrase("hardware.lanes.chipset", count=budget.chipset))
+    if budget.short:
+        said.append(phrase("hardware.lanes.short", count=budget.short))
     slots = [f"{_place(card)} ×{card.pcie.width}/{card.pcie.max_width or '?'}" for card in judged(machine) if card.pcie and card.pcie.width]
     return (*said, phrase("hardware.lanes.slots", slots=", ".join(slots[:8]))) if slots else tuple(said)
 

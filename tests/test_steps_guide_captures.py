@@ -17,8 +17,10 @@ from steps import firmware, hardware
 from steps.compat import paths
 from steps.compat.firmware import RULES as FIRMWARE_RULES
 from steps.compat.hardware import RULES as HARDWARE_RULES
+from steps.detect import topology
 from steps.detect.machine import detect
 from steps.host.captured import CapturedHost, parse_capture
+from steps.model.base import Phrase
 from steps.model.finding import Finding
 from steps.model.machine import Machine, Network
 from steps.model.profile import Profile
@@ -129,6 +131,7 @@ CASES: list[tuple[str, Made, Made]] = [
     ("pcie-width-reduced", ("rtx4070x3-riser-x1",), ("rtx3060-prebuilt-open580",)),
     ("pcie-link-below-max", ("a5000-nouveau-bound",), ("rtx3090-x570-k7",)),
     ("pcie-link-below-max", AT_WORK, ("rtx6000ada-4060ti",)),
+    ("pcie-link-below-max", ("rtx4070x3-riser-x1",), ("rtx4090x4-epyc",)),
     ("pcie-gen4-off", ("rtx3090-x570-k7", port_held("0000:00:03.2", "8GT/s")), ("rtx4070x3-riser-x1",)),
     ("c-states-deep", ("dgx-a100",), ("rtx3090-x570-k7",)),
     ("governor-not-performance", ("a6000x2-threadripper",), ("dgx-spark-gb10",)),
@@ -170,6 +173,25 @@ def test_under_load_is_a_warning_and_the_slot_s_end_a_remark() -> None:
     assert (busy.severity, busy.params["now"], busy.params["most"]) == ("warning", 1, 4)
     slot = next(one for one in findings(scoring.machine("a5000-nouveau-bound")) if one.code == "pcie-link-below-max")
     assert (slot.severity, slot.params["now"], slot.params["most"]) == ("info", 3, 4)
+
+
+def test_risers_are_named_where_the_way_narrows_and_where_it_is_slow() -> None:
+    found = {one.code: one for one in findings(scoring.machine("rtx4070x3-riser-x1"))}
+    narrow = found["pcie-width-reduced"].because[1]
+    assert isinstance(narrow, Phrase)
+    assert narrow.params["bridges"] == "0000:03:06.0 (1022:43ea): ×1 / ×1, 0000:03:07.0 (1022:43ea): ×1 / ×1"
+    slow = found["pcie-link-below-max"]
+    assert (slow.severity, slow.params["now"], slow.params["most"]) == ("info", 2, 4)
+    assert "0000:04:00.0 (1b21:1187): Gen2, 0000:0b:00.0: Gen4" in str(slow.because[0])
+
+
+@pytest.mark.parametrize(("name", "link"), [("gh200-qct", "NVLink-C2C"), ("dgx-spark-gb10", "NVLink-C2C")])
+def test_a_chip_beside_its_processor_has_no_slot_in_any_picture(name: str, link: str) -> None:
+    recorded = scoring.machine(name)
+    drawn = topology.drawn(topology.forest(recorded), 100)
+    assert [line for line in drawn if "GPU 0" in line and line.endswith(f"GPU 0  {link}")]
+    assert not [line for line in drawn if line.endswith("!")]
+    assert not [one for one in findings(recorded) if one.code.startswith("pcie-")]
 
 
 def test_acs_below_a_shared_switch_is_a_warning_and_on_root_ports_a_remark() -> None:

@@ -9,8 +9,8 @@ import pytest
 from steps import driver, firmware, frameworks, hardware, monitoring
 from steps.compat.case import Case
 from steps.compat.framework_plan import megabytes
-from steps.compat.hardware import usable_lanes
 from steps.compat.solve import recommend
+from steps.detect import ways
 from steps.detect.machine import detect
 from steps.host.opening import open_host
 from steps.model.choice import Option
@@ -92,11 +92,20 @@ def test_a_row_that_is_enough_says_against_what() -> None:
     assert "the guide wants 8 cores" in said(option)
 
 
-@pytest.mark.parametrize(("name", "lanes"), [("rtx5090-u2404-fresh", 24), ("rtx4070x3-riser-x1", 20), ("rtx3060-prebuilt-open580", 16)])
-def test_lanes_to_the_chipset_are_not_called_usable(name: str, lanes: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "lanes", "chipset", "short"),
+    [("rtx5090-u2404-fresh", 28, 4, 0), ("rtx4070x3-riser-x1", 24, 4, 32), ("rtx3060-prebuilt-open580", 16, 0, 4)],
+)
+def test_lanes_are_counted_one_way_and_those_to_the_chipset_serve_no_card(name: str, lanes: int, chipset: int, short: int) -> None:
     found = machine(name)
-    assert usable_lanes(found) == lanes
-    assert f"{lanes} usable PCIe lanes" in said(row(hardware, found, "pcie"))
+    budget = ways.lanes(found)
+    assert budget is not None
+    assert (budget.all, budget.chipset, budget.short) == (lanes, chipset, short)
+    assert found.cpu.pcie_lanes == lanes
+    told = said(row(hardware, found, "pcie"))
+    assert f"{lanes} lanes; the cards would use" in told
+    assert f"{lanes} PCIe lanes" in told
+    assert (f"{chipset} of them lead to the chipset" in told) == bool(chipset)
 
 
 def test_an_iommu_that_translates_between_cards_without_direct_copies_is_said_to_cost_nothing_and_how_to_change_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal
 
@@ -91,9 +92,10 @@ class NativeLink(Record):
 
 
 class OnBoard(Record):
-    """Names of chips that are joined to their processor by NVLink-C2C: their PCIe link carries no data."""
+    """Names of chips that sit beside their processor, and what joins the two: their PCIe link carries no data."""
 
     names: tuple[str, ...]
+    link: str
     source: str
 
 
@@ -192,10 +194,10 @@ def native_link(architecture: str | None) -> NativeLink | None:
     return next((row for row in rows("guide.toml", "native_link", NativeLink) if architecture in row.architectures), None)
 
 
-def on_board(name: str | None) -> bool:
-    """Return whether a chip sits beside its processor, without a slot."""
-    found: tuple[OnBoard, ...] = rows("guide.toml", "on_board", OnBoard)
-    return any(part in (name or "") for row in found for part in row.names)
+def on_board(name: str | None) -> OnBoard | None:
+    """Return the row of a chip that sits beside its processor, without a slot; `None` for a card, and for a chip without a name."""
+    words = set(re.findall(r"\w+", name or ""))
+    return next((row for row in rows("guide.toml", "on_board", OnBoard) if words & set(row.names)), None)
 
 
 def virtual(interface: str) -> Virtual | None:

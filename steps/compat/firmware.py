@@ -8,8 +8,9 @@ from __future__ import annotations
 from steps.catalog import guide
 from steps.compat import paths
 from steps.compat.setting import Rule, guest, setting
+from steps.detect import ways
 from steps.detect.measures import short_name
-from steps.model.base import phrase
+from steps.model.base import Words, phrase
 from steps.model.finding import Finding, Severity
 from steps.model.machine import Accelerator, IdleState, Machine, judged
 
@@ -48,9 +49,8 @@ def above_4g_off(machine: Machine) -> Finding | None:
 
 
 def reduced(machine: Machine) -> tuple[Accelerator, ...]:
-    """Return the judged cards with fewer lanes than they could use; a chip beside its processor's has no slot to speak of."""
-    slotted = (card for card in judged(machine) if not guide.on_board(card.name))
-    return tuple(card for card in slotted if card.pcie and (card.pcie.width or 99) < (card.pcie.max_width or 0))
+    """Return the judged cards with fewer lanes than they could use."""
+    return tuple(card for card in judged(machine) if ways.narrow(card))
 
 
 def pcie_width_reduced(machine: Machine) -> Finding | None:
@@ -61,12 +61,17 @@ def pcie_width_reduced(machine: Machine) -> Finding | None:
     worst = min(narrow, key=lambda card: card.pcie.width or 0 if card.pcie else 0)
     width = (worst.pcie.width if worst.pcie else None) or 0
     wanted = (worst.pcie.max_width if worst.pcie else None) or 0
-    because = (
-        ", ".join(f"{card.address} {short_name(card)}: ×{card.pcie.width} / ×{card.pcie.max_width}" for card in narrow if card.pcie),
-    )
+    because: list[Words] = [
+        ", ".join(f"{card.address} {short_name(card)}: ×{card.pcie.width} / ×{card.pcie.max_width}" for card in narrow if card.pcie)
+    ]
+    bridges = {bridge.address: bridge for card in narrow if (bridge := ways.narrowest(machine, card)) is not None}
+    if bridges:
+        said = (f"{paths.named(one)}: ×{one.link.width or '?'} / ×{one.link.max_width or '?'}" for one in bridges.values() if one.link)
+        because.append(phrase("firmware.because.narrow", bridges=", ".join(said)))
     severity: Severity = "info" if width * 2 >= wanted else "warning"
     number = machine.accelerators.index(worst)
-    return setting("pcie-width-reduced", f"GPU {number} {short_name(worst)}", because, severity, number=number, width=width, wanted=wanted)
+    subject = f"GPU {number} {short_name(worst)}"
+    return setting("pcie-width-reduced", subject, tuple(because), severity, number=number, width=width, wanted=wanted)
 
 
 def c_states_deep(machine: Machine) -> Finding | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import combinations
 
-from steps.catalog import devices, guide
+from steps.catalog import guide
 from steps.compat.setting import guest
 from steps.detect.measures import cache, card_memory, cards, memory, short_name, storage
 from steps.model.base import Param, Words, phrase
@@ -46,7 +46,7 @@ def cpu_l3_small(machine: Machine) -> Finding | None:
 def cpu_pcie_lanes_few(machine: Machine) -> Finding | None:
     """Fewer lanes than several cards want; one card alone is served by sixteen, so there it is no more than a remark."""
     wanted = guide.demand("cpu-lanes")
-    lanes, count = usable_lanes(machine), len(judged(machine))
+    lanes, count = machine.cpu.pcie_lanes, len(judged(machine))
     if lanes is None or wanted.met(lanes):
         return None
     cards_word = "hardware.because.cards" if count > 1 else "hardware.because.cards-one"
@@ -55,14 +55,6 @@ def cpu_pcie_lanes_few(machine: Machine) -> Finding | None:
     return short(
         "cpu-pcie-lanes-few", machine.cpu.model or "CPU", wanted.source, because, severity, lanes=lanes, minimum=int(wanted.minimum)
     )
-
-
-def usable_lanes(machine: Machine) -> int | None:
-    """Return the lanes that serve cards and drives: all that the maker lists but for those to the chipset; `None` when not known."""
-    row = devices.cpu(machine.cpu.model) if machine.cpu.model else None
-    if machine.cpu.pcie_lanes is None or row is None:
-        return machine.cpu.pcie_lanes
-    return machine.cpu.pcie_lanes - row.chipset_lanes * (machine.cpu.sockets or 1)
 
 
 def gpu_memory_small(machine: Machine) -> Finding | None:

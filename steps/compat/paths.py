@@ -10,6 +10,7 @@ from itertools import combinations
 
 from steps.catalog import guide
 from steps.compat.setting import guest, setting
+from steps.detect import ways
 from steps.detect.measures import short_name
 from steps.model.base import Words
 from steps.model.finding import Finding, Severity
@@ -21,28 +22,11 @@ _NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooti
 
 def _slotted(machine: Machine) -> tuple[Accelerator, ...]:
     """Return the judged cards that sit behind a link worth judging."""
-    return tuple(card for card in judged(machine) if not guide.on_board(card.name))
+    return tuple(card for card in judged(machine) if guide.on_board(card.name) is None)
 
 
 def _title(machine: Machine, card: Accelerator) -> str:
     return f"GPU {machine.accelerators.index(card)} {short_name(card)}"
-
-
-def _way(machine: Machine, card: Accelerator) -> tuple[Bridge, ...]:
-    """Return the bridges above a card, the root port first; empty where one of them is not described."""
-    known = {bridge.address: bridge for bridge in machine.bridges}
-    found = tuple(known[address] for address in card.bridges if address in known)
-    return found if len(found) == len(card.bridges) else ()
-
-
-def narrowest(machine: Machine, card: Accelerator) -> Bridge | None:
-    """Return the slowest bridge above a card that can do less than the card; `None` when none can or that is not known."""
-    most = card.pcie.max_generation if card.pcie else None
-    known = [(bridge.link.max_generation, bridge) for bridge in _way(machine, card) if bridge.link and bridge.link.max_generation]
-    if most is None or not known:
-        return None
-    generation, bridge = min(known, key=lambda one: one[0])
-    return bridge if generation < most else None
 
 
 def working(card: Accelerator) -> bool:
@@ -55,27 +39,26 @@ def pcie_link_below_max(machine: Machine) -> Finding | None:
     """A card at work whose link stays slower than both its ends can, or a card in a slot that can do less than the card."""
     if guest(machine):
         return None
-    for card in _slotted(machine):
-        ends = narrowest(machine, card)
+    slots = [(card, ways.slowest(machine, card)) for card in _slotted(machine)]
+    for card, ends in slots:
         most = ends.link.max_generation if ends and ends.link else card.pcie.max_generation if card.pcie else None
         now = card.pcie.generation if card.pcie else None
         if working(card) and now is not None and most is not None and now < most:
             because: tuple[Words, ...] = (f"{card.address}: Gen{now} / Gen{most}, {card.performance_state}, {card.utilization} %",)
             source = guide.limit("busy").source
             return setting("pcie-link-below-max", _title(machine, card), because, "warning", source, now=now, most=most)
-    for card in _slotted(machine):
-        slow = narrowest(machine, card)
-        if slow is not None and slow.link is not None and card.pcie is not None:
-            now, most = slow.link.max_generation or 0, card.pcie.max_generation or 0
-            facts = (f"{slow.address}: Gen{now}, {card.address}: Gen{most}",)
-            return setting("pcie-link-below-max", _title(machine, card), facts, "info", None, now=now, most=most)
-    return None
+    slow = [(card, ends, ends.link.max_generation) for card, ends in slots if ends is not None and ends.link is not None]
+    if not slow:
+        return None
+    facts = [f"{named(ends)}: Gen{now}, {card.address}: Gen{ways.generation(card)}" for card, ends, now in slow]
+    card, _, now = slow[0]
+    because = ("; ".join(facts[:4]),)
+    return setting("pcie-link-below-max", _title(machine, card), because, "info", None, now=now or 0, most=ways.generation(card))
 
 
-def _native(card: Accelerator) -> int:
-    """Return the generation that a card's silicon has, else what it says of itself; 0 when neither is known."""
-    row = guide.native_link(card.architecture)
-    return max(row.generation if row else 0, (card.pcie.max_generation if card.pcie else None) or 0)
+def named(bridge: Bridge) -> str:
+    """Return a bridge by its address and what chip it is."""
+    return f"{bridge.address} ({bridge.pci_id})" if bridge.pci_id else bridge.address
 
 
 def pcie_gen4_off(machine: Machine) -> Finding | None:
@@ -83,12 +66,12 @@ def pcie_gen4_off(machine: Machine) -> Finding | None:
     if guest(machine):
         return None
     for card in _slotted(machine):
-        way = _way(machine, card)
+        way = ways.way(machine, card)
         # Ports lead down at even places (root port, switch port); between them stand the upper sides of switches.
         for place in range(0, len(way), 2):
             port = way[place]
             below = way[place + 1].link if place + 1 < len(way) else None
-            able = (below.max_generation or 0) if below else _native(card) if place + 1 == len(way) else 0
+            able = (below.max_generation or 0) if below else ways.generation(card) if place + 1 == len(way) else 0
             held, can = port.target_generation, (port.link.max_generation or 0) if port.link else 0
             if held is not None and held < 4 <= min(can, able):
                 because: tuple[Words, ...] = (f"{port.address}: Target Link Speed Gen{held}, LnkCap Gen{can}",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from steps.catalog import guide
 from steps.model.machine import Accelerator, PcieLink
 
 GIB = 1 << 30
@@ -54,6 +55,12 @@ def cards(found: tuple[Accelerator, ...]) -> str:
         return f"{len(found)} GPUs"
     name = names.pop()
     return name if len(found) == 1 else f"{len(found)}× {name}"
+
+
+def card_link(card: Accelerator) -> str | None:
+    """Return what joins a card to its processor: its slot, or what stands for one on a shared board."""
+    beside = guide.on_board(card.name)
+    return link(card.pcie) if beside is None else beside.link
 
 
 def link(pcie: PcieLink | None) -> str | None:

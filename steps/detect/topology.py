@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from steps.detect.measures import link, short_name, speed
+from steps.detect import ways
+from steps.detect.measures import card_link, link, short_name, speed
 from steps.model.base import Record
-from steps.model.machine import Accelerator, Bridge, Machine, Network
+from steps.model.machine import Accelerator, Machine, Network
 
 Kind = Literal["socket", "bridge", "gpu", "network"]
 CELLS = 39
@@ -37,10 +38,10 @@ def forest(machine: Machine, *, networks: bool = True) -> tuple[Node, ...]:
     What names no node hangs below a root of its own, "CPU".
     """
     members: dict[int | None, list[Node]] = {}
-    bridges = {one.address: one for one in machine.bridges}
+    tree = _Tree(machine)
     for node in dict.fromkeys(_node(card.numa_node) for card in machine.accelerators):
         positions = [at for at, card in enumerate(machine.accelerators) if _node(card.numa_node) == node]
-        members[node] = list(_below(machine, positions, 0, bridges))
+        members[node] = list(tree.below(positions, 0))
     for network in machine.networks if networks else ():
         if network.kind in ("ethernet", "infiniband") and network.device is not None:
             members.setdefault(_node(network.numa_node), []).append(_network(network))
@@ -55,42 +56,54 @@ def _node(number: int | None) -> int | None:
     return number if number is not None and number >= 0 else None
 
 
-def _below(machine: Machine, positions: Sequence[int], depth: int, bridges: dict[str, Bridge]) -> Iterable[Node]:
-    """Yield the cards below one place, those that share a bridge together below it.
+class _Tree:
+    """Draws what hangs below a place: the bridges that cards share, and those where the way of a card becomes narrow."""
 
-    A bridge that leads to one card only is left out: the card's own link says as much.
-    """
-    groups: dict[str, list[int]] = {}
-    for position in positions:
-        above = machine.accelerators[position].bridges
-        groups.setdefault(above[depth] if depth < len(above) else f"card {position}", []).append(position)
-    for address, inside in groups.items():
-        if len(inside) == 1:
-            yield _card(inside[0], machine.accelerators[inside[0]])
-            continue
-        children = tuple(_below(machine, inside, depth + 1, bridges))
-        # Ports stacked on one another that all lead to the same cards are one bridge to a reader: the last of them.
-        if len(children) == 1:
-            yield from children
-        else:
-            yield _bridge(address, bridges.get(address), children)
+    def __init__(self, machine: Machine) -> None:
+        self._cards = machine.accelerators
+        self._bridges = {one.address: one for one in machine.bridges}
+        found = (ways.narrowest(machine, card) for card in machine.accelerators if not card.integrated)
+        self._narrow = {bridge.address for bridge in found if bridge is not None}
+
+    def below(self, positions: Sequence[int], depth: int) -> Iterable[Node]:
+        """Yield the cards below one place, those that share a bridge together below it.
+
+        A bridge that leads to one card only is left out, unless the way narrows there: the card's own link says as much.
+        """
+        groups: dict[str, list[int]] = {}
+        for position in positions:
+            above = self._cards[position].bridges
+            if depth >= len(above):
+                yield _card(position, self._cards[position])
+            else:
+                groups.setdefault(above[depth], []).append(position)
+        for address, inside in groups.items():
+            children = tuple(self.below(inside, depth + 1))
+            if address in self._narrow:
+                # The port and the switch that hangs on it are the two ends of one link: one place to a reader.
+                far = children[0] if len(children) == 1 and children[0].kind == "bridge" and not children[0].narrow else None
+                yield self._bridge(address, far.children if far else children)
+            elif len(children) == 1:
+                # Of ports stacked on one another that all lead to the same cards, the last one stands for all.
+                yield from children
+            else:
+                yield self._bridge(address, children)
+
+    def _bridge(self, address: str, children: tuple[Node, ...]) -> Node:
+        """Return a bridge with its own link upwards, which is all that several cards have together."""
+        bridge = self._bridges.get(address)
+        said = link(bridge.link if bridge is not None else None) or ""
+        return Node(kind="bridge", place=_short(address), name="PCIe bridge", link=said, narrow=address in self._narrow, children=children)
 
 
 def _card(position: int, card: Accelerator) -> Node:
     """Return one card with its number, link and whether that is narrower than the card."""
-    pcie = card.pcie
-    narrow = pcie is not None and pcie.width is not None and pcie.max_width is not None and pcie.width < pcie.max_width
-    said = link(pcie) or ""
-    if narrow and pcie is not None:
-        said = f"{said}/{pcie.max_width}"
+    narrow = ways.narrow(card)
+    said = card_link(card) or ""
+    if narrow and card.pcie is not None:
+        said = f"{said}/{card.pcie.max_width}"
     name = short_name(card) if card.integrated else f"GPU {position}"
     return Node(kind="gpu", place=_short(card.address), name=name, link=said, narrow=narrow)
-
-
-def _bridge(address: str, bridge: Bridge | None, children: tuple[Node, ...]) -> Node:
-    """Return a bridge that several cards share; its own link upwards is all they have together."""
-    pcie = bridge.link if bridge is not None else None
-    return Node(kind="bridge", place=_short(address), name="PCIe bridge", link=link(pcie) or "", children=children)
 
 
 def _network(network: Network) -> Node:
@@ -140,9 +153,3 @@ def matrix(machine: Machine) -> tuple[tuple[str, ...], ...]:
     heading = ("", *(f"GPU {number}" for number in numbers))
     rows = ((f"GPU {row}", *("-" if row == column else kinds.get(frozenset((row, column)), "?") for column in numbers)) for row in numbers)
     return (heading, *rows)
-
-
-def lanes(machine: Machine) -> tuple[int, int]:
-    """Return how many lanes the cards and the NVMe disks would use together: sixteen or what a card has, four for a disk."""
-    cards = sum((card.pcie.max_width if card.pcie else None) or 16 for card in machine.accelerators if not card.integrated)
-    return cards, 4 * sum(disk.tier == "nvme" for disk in machine.disks)

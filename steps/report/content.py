@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from steps.detect import measures, topology
+from steps.detect import measures, topology, ways
 from steps.model.base import Phrase, Record, Words, phrase
 from steps.model.finding import Finding
 from steps.model.machine import Machine, judged
@@ -111,10 +111,10 @@ class _Writer:
         yield self._row("memory", size, memory.type, memory.ecc and "ECC")
         for card in machine.accelerators:
             size = None if card.memory_bytes is None else measures.card_memory(card.memory_bytes)
-            yield self._row("gpu", card.address, card.name, card.pci_id, card.architecture, size, measures.link(card.pcie))
-        cards, disks = topology.lanes(machine)
-        if judged(machine) and cpu.pcie_lanes is not None:
-            yield self.word("fact.lanes"), self.word("lanes", usable=cpu.pcie_lanes, cards=cards, disks=disks)
+            yield self._row("gpu", card.address, card.name, card.pci_id, card.architecture, size, measures.card_link(card))
+        budget = ways.lanes(machine)
+        if judged(machine) and budget is not None:
+            yield self.word("fact.lanes"), self.word("lanes", lanes=budget.all, cards=budget.cards, disks=budget.disks)
         for disk in machine.disks:
             yield self._row("disk", disk.name, disk.model, disk.bytes and measures.storage(disk.bytes), disk.tier)
         for network in machine.networks:

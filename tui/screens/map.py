@@ -56,7 +56,7 @@ class MapPage(ReadingPage):
 
     def _overview(self, machine: Machine, columns: int) -> list[Line]:
         """Return memory, its nodes, disks and the lane budget, a line each."""
-        from steps.detect import measures, topology
+        from steps.detect import measures, ways
 
         said: list[str] = []
         memory = machine.memory
@@ -68,7 +68,7 @@ class MapPage(ReadingPage):
             "  ".join(part for part in (one.name, one.tier, measures.storage(one.bytes) if one.bytes else None, one.model) if part)
             for one in machine.disks
         ]
-        if machine.cpu.pcie_lanes is not None:
-            cards, disks = topology.lanes(machine)
-            said.append(self.shell.say(phrase("hardware.lanes.budget", usable=machine.cpu.pcie_lanes, cards=cards, disks=disks)))
+        budget = ways.lanes(machine)
+        if budget is not None:
+            said.append(self.shell.say(phrase("hardware.lanes.budget", lanes=budget.all, cards=budget.cards, disks=budget.disks)))
         return [(Span(line),) for text in said for line in wrap(text, columns)]
