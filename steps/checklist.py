@@ -11,7 +11,7 @@ from steps.compat.setting import guest
 from steps.detect.measures import card_memory, short_name
 from steps.model.base import Record, Words, phrase
 from steps.model.choice import Mark
-from steps.model.machine import Machine, judged
+from steps.model.machine import Machine, PowerLimit, judged
 
 
 class Seen(Record):
@@ -178,6 +178,27 @@ def _governor(machine: Machine) -> Seen:
     return Seen(mark="good" if governor == "performance" else "info", tag=governor[:11])
 
 
+def _power(machine: Machine) -> Seen:
+    """Return the power limits and fans that the system sees; the board's own are seen in its BIOS where none are shown here."""
+    cards = [(card, card.power) for card in judged(machine) if card.power is not None]
+    measured = [f"{card.address}: {_limit(limit)}" for card, limit in cards][:4]
+    measured += [f"CPU: {_limit(limit)}" for limit in machine.power.packages][:2]
+    measured += [f"platform_profile: {machine.power.profile}"] if machine.power.profile else []
+    turning = [f"{fan.name} {fan.rpm}/min" for fan in machine.power.fans if fan.rpm]
+    turning += [f"{card.address} {card.fan_percent} %" for card in judged(machine) if card.fan_percent is not None]
+    measured += [", ".join(turning[:4])] if turning else []
+    if not measured:
+        return by_eye()
+    least = min((limit.watts for _, limit in cards), default=None)
+    tag: Words = phrase("firmware.tag.seen") if least is None else f"{least:.0f} W"
+    return Seen(mark="good", tag=tag, measured=tuple(measured))
+
+
+def _limit(limit: PowerLimit) -> str:
+    """Return a limit with its maker's, where that is told: "250 W / 350 W"."""
+    return f"{limit.watts:.0f} W" if limit.default is None else f"{limit.watts:.0f} W / {limit.default:.0f} W"
+
+
 PROBES: dict[str, Callable[[Machine], Seen]] = {
     "resizable-bar": _resizable_bar,
     "above-4g": _above_4g,
@@ -192,6 +213,7 @@ PROBES: dict[str, Callable[[Machine], Seen]] = {
     "ecc": _ecc,
     "numa": _numa,
     "governor": _governor,
+    "power": _power,
 }
 """The checklist in the order of the screen."""
 
@@ -207,6 +229,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "secure-boot": ("secure-boot-unsigned-module",),
     "numa": ("numa-misplaced",),
     "governor": ("governor-not-performance",),
+    "power": ("gpu-slowed-down", "gpu-power-limited", "power-profile-low"),
 }
 """The findings that belong to an item, the gravest first."""
 

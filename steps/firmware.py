@@ -5,6 +5,7 @@ from __future__ import annotations
 from steps import checklist, tuning
 from steps.catalog import guide
 from steps.compat import firmware as rules
+from steps.compat import power
 from steps.compat.case import Case
 from steps.compat.setting import guest
 from steps.compat.system_rules import signed
@@ -128,6 +129,8 @@ def _linux_notes(machine: Machine, item: str) -> list[Note]:
     """Return what a person types in Linux instead, or to look at it."""
     if item == "acs":
         return [Note(label="linux", text=f"setpci -s {one} ECAP_ACS+0x6.w=0000", command=True) for one in _redirecting(machine)[:1]]
+    if item == "power":
+        return _power_notes(machine)
     if item in _LOADED:
         return _look_notes(machine, _LOADED[item])
     command = _LINUX.get(item)
@@ -143,6 +146,15 @@ def _look_notes(machine: Machine, file: str) -> list[Note]:
         Note(label="linux", text=f"cat /sys/bus/pci/devices/{cards[0]}/{file}", command=True),
         Note(label="after", text=phrase("firmware.note.under-load")),
     ]
+
+
+def _power_notes(machine: Machine) -> list[Note]:
+    """Return how a lowered limit is raised again, or else how limits, fans and slow-downs are looked at."""
+    lowered = ((card.address, usual) for card, _, usual in power.lowered(machine) if card.vendor == "nvidia" and card.address)
+    raised = [f"nvidia-smi -i {address} -pl {usual:.0f}" for address, usual in lowered]
+    if not raised and any(card.vendor == "nvidia" for card in judged(machine)):
+        raised = ["nvidia-smi -q -d POWER,PERFORMANCE"]
+    return [Note(label="linux", text=one, command=True) for one in raised[:2]]
 
 
 def _redirecting(machine: Machine) -> tuple[str, ...]:
@@ -171,4 +183,5 @@ ENTRIES: dict[str, str] = {
     "ecc": "ECC",
     "numa": "NUMA nodes per socket",
     "governor": "Power Profile",
+    "power": "Fan Control, Power Limit, Performance Mode",
 }

@@ -105,6 +105,9 @@ def findings(found: Machine) -> tuple[Finding, ...]:
     return (*hardware.check(found, Profile()), *firmware.check(found, Profile()))
 
 
+LIMIT = "Current Power Limit                            "
+BRAKE = "HW Power Brake Slowdown       : Not Active"
+PROFILE = "/sys/firmware/acpi/platform_profile"
 NODE = "/sys/devices/system/node"
 AT_WORK: Made = ("a6000x2-threadripper", card_file("0000:2e:00.0", "current_link_speed", "2.5 GT/s PCIe\n"))
 """A card at 100 per cent and P2 whose link stayed at Gen1."""
@@ -143,6 +146,17 @@ CASES: list[tuple[str, Made, Made]] = [
         "numa-misplaced",
         ("dgx-a100", file_at(f"{NODE}/node3/meminfo", "Node 3 MemTotal: 0 kB\n")),
         ("dgx-a100", file_at(f"{NODE}/node2/meminfo", "Node 2 MemTotal: 0 kB\n")),
+    ),
+    (
+        "gpu-power-limited",
+        ("rtx3060-prebuilt-open580", said("nvidia-smi -q", f"{LIMIT}: 170.00 W", f"{LIMIT}: 130.00 W")),
+        ("rtx3060-prebuilt-open580",),
+    ),
+    ("gpu-slowed-down", ("a6000x2-threadripper", said("nvidia-smi -q", BRAKE, BRAKE.replace("Not ", ""))), ("a6000x2-threadripper",)),
+    (
+        "power-profile-low",
+        ("rtx3060-prebuilt-open580", file_at(PROFILE, "low-power\n")),
+        ("rtx3060-prebuilt-open580", file_at(PROFILE, "balanced\n")),
     ),
     ("secure-boot-unsigned-module", ("vm-a6000-3090-secureboot",), ("rtx3080x2-secureboot",)),
 ]

@@ -176,7 +176,7 @@ def test_the_lane_budget_counts_the_slots_as_they_are() -> None:
     two = varied(accelerators=AMPERE, cpu_pcie_lanes=24)
     option = row(hardware.choices(two, Profile())[0].options, "pcie")
     words = " ".join(say("en", sentence) for sentence in option.sentences)
-    assert "24 lanes usable; the cards would use 32, NVMe disks 4." in words
+    assert "24 lanes; the cards would use 32, NVMe disks 4." in words
     assert "12 too few" in words
     assert "01:00 ×16/16, 41:00 ×16/16" in words
 

@@ -6,7 +6,7 @@ A link's generation is never judged from an idle machine: an idle card shows Gen
 from __future__ import annotations
 
 from steps.catalog import guide
-from steps.compat import paths
+from steps.compat import paths, power
 from steps.compat.setting import Rule, guest, setting
 from steps.detect import ways
 from steps.detect.measures import short_name
@@ -142,6 +142,9 @@ RULES: tuple[Rule, ...] = (
     paths.numa_misplaced,
     paths.sriov_off,
     secure_boot_unsigned_module,
+    power.gpu_slowed_down,
+    power.gpu_power_limited,
+    power.power_profile_low,
     governor_not_performance,
 )
 

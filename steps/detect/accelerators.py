@@ -6,10 +6,11 @@ import re
 from collections import Counter
 
 from steps.catalog import devices as catalog
-from steps.detect import bridges, pci
+from steps.detect import bridges, pci, power
 from steps.detect.pci import Device
 from steps.detect.probes import Probes
-from steps.detect.smi import Smi, SmiGpu
+from steps.detect.smi import Smi
+from steps.detect.smi_values import SmiGpu
 from steps.model.machine import Accelerator, Os, PcieLink, Vendor
 
 _VENDORS: dict[str, Vendor] = {"10de": "nvidia", "1002": "amd", "8086": "intel", "1da3": "habana"}
@@ -38,6 +39,7 @@ def _is_accelerator(device: Device) -> bool:
 def _accelerator(host: Probes, device: Device, bus: tuple[Device, ...], told: SmiGpu, os: Os) -> Accelerator:
     vendor = _VENDORS.get(device.vendor, "other")
     row, other = catalog.gpu(device.pci_id), catalog.accelerator(device.pci_id)
+    limit, fan = power.of_amd_card(host, device.address) if vendor == "amd" else (None, None)
     return Accelerator(
         address=device.address,
         vendor=vendor,
@@ -59,6 +61,9 @@ def _accelerator(host: Probes, device: Device, bus: tuple[Device, ...], told: Sm
         bridges=bridges.above(device, bus),
         utilization=told.utilization,
         performance_state=told.performance_state,
+        power=told.power or limit,
+        fan_percent=told.fan_percent if told.fan_percent is not None else fan,
+        slowed=told.slowed or (),
     )
 
 
@@ -154,4 +159,7 @@ def _in_wsl(gpu: SmiGpu) -> Accelerator:
         mig=gpu.mig,
         utilization=gpu.utilization,
         performance_state=gpu.performance_state,
+        power=gpu.power,
+        fan_percent=gpu.fan_percent,
+        slowed=gpu.slowed or (),
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from steps.detect.probes import Probes
-from steps.detect.smi import Smi, SmiGpu, Trouble, address, merged, smi
+from steps.detect.smi import Smi, Trouble, merged, smi
+from steps.detect.smi_values import SmiGpu, address
 from steps.host.base import Result
 from steps.host.local import NO_ANSWER, NVML
-from steps.model.machine import PcieLink
 
 _NVML_TROUBLES: dict[int, Trouble] = {4: "no-permission", 9: "no-driver", 17: "no-permission", 18: "mismatch"}
 """NVML's codes for what a driver may suffer from; every other one is a failing driver."""
@@ -32,20 +32,10 @@ def driver_says(host: Probes) -> Smi:
     return merged(smi(host), found)
 
 
-class _NvmlCard(msgspec.Struct, frozen=True):
-    """One GPU as our program prints it."""
+class _NvmlCard(SmiGpu, forbid_unknown_fields=False):
+    """One GPU as our program prints it; one that could not be asked has NVML's code for why."""
 
     error: int | None = None
-    address: str | None = None
-    name: str | None = None
-    memory_bytes: int | None = None
-    bar1_bytes: int | None = None
-    compute_capability: str | None = None
-    link: PcieLink = PcieLink()
-    ecc: bool | None = None
-    mig: bool | None = None
-    utilization: int | None = None
-    performance_state: str | None = None
 
 
 class _Nvml(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ from typing import Literal
 
 from steps.detect import smi_xml
 from steps.detect.probes import Probes
+from steps.detect.smi_values import SmiGpu, address, limit, mebibytes, percent, state, switch, whole
 from steps.host.base import Result
 from steps.host.local import NO_ANSWER
 from steps.model.base import Record
@@ -17,21 +18,6 @@ Trouble = Literal["mismatch", "no-driver", "no-devices", "no-permission", "faili
 TIMED_OUT = 124
 """The status by which `timeout` says that it stopped a program."""
 WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"
-
-
-class SmiGpu(Record):
-    """One GPU; what the answer did not hold is `None`."""
-
-    address: str | None = None
-    name: str | None = None
-    memory_bytes: int | None = None
-    bar1_bytes: int | None = None
-    compute_capability: str | None = None
-    link: PcieLink = PcieLink()
-    ecc: bool | None = None
-    mig: bool | None = None
-    utilization: int | None = None
-    performance_state: str | None = None
 
 
 class Smi(Record):
@@ -118,26 +104,34 @@ def _trouble(text: str, status: int | None) -> tuple[Trouble | None, str | None]
 
 
 _ROW = re.compile(
-    r"^\|\s+\d+\s+(?P<name>\S.*?)\s+(?:On|Off|N/A|ERR!)\s+\|\s+(?P<address>[0-9A-Fa-f:]{7,16}\.[0-7])\s.*\n\|[^|\n]*\|[^|\n]*?/\s*(?P<memory>\d+MiB)?",
+    r"^\|\s+\d+\s+(?P<name>\S.*?)\s+(?:On|Off|N/A|ERR!)\s+\|\s+(?P<address>[0-9A-Fa-f:]{7,16}\.[0-7])\s.*\n"
+    r"\|(?P<power>[^|\n]*)\|[^|\n]*?/\s*(?P<memory>\d+MiB)?[^|\n]*(?:\|\s*(?P<busy>\d{1,3})%)?",
     re.MULTILINE,
 )
+_POWER_CELL = re.compile(r"\s*(?P<fan>\d{1,3}%)?.*?(?:\s(?P<state>P\d{1,2})\s.*?)?(?:/\s*(?P<watts>\d{1,5})W)?\s*")
 
 
 def _from_table(text: str) -> Smi:
     """Return what the plain table says, in the wording of branch 610 too; names that it had to cut are left out."""
-    gpus = [
-        SmiGpu(
-            address=address(row["address"]),
-            name=None if row["name"].endswith("..") else row["name"],
-            memory_bytes=mebibytes((row["memory"] or "").replace("MiB", " MiB")),
-        )
-        for row in _ROW.finditer(text)
-    ]
+    gpus = [_gpu_of_row(row) for row in _ROW.finditer(text)]
     return Smi(
         installed=True,
         driver_version=_after(text, "Driver Version|KMD Version"),
         cuda_version=_after(text, "CUDA Version|CUDA UMD Version"),
         gpus=tuple(gpus),
+    )
+
+
+def _gpu_of_row(row: re.Match[str]) -> SmiGpu:
+    cell = _POWER_CELL.fullmatch(row["power"])
+    return SmiGpu(
+        address=address(row["address"]),
+        name=None if row["name"].endswith("..") else row["name"],
+        memory_bytes=mebibytes((row["memory"] or "").replace("MiB", " MiB")),
+        utilization=whole(row["busy"]),
+        performance_state=state(cell["state"]) if cell else None,
+        power=limit(cell["watts"], None, None) if cell else None,
+        fan_percent=percent(cell["fan"]) if cell else None,
     )
 
 
@@ -206,42 +200,37 @@ def _gpu_of(entries: Mapping[str, str]) -> SmiGpu:
         memory_bytes=mebibytes(at("FB Memory Usage/Total")),
         bar1_bytes=mebibytes(at("BAR1 Memory Usage/Total")),
         link=PcieLink(
-            generation=_whole(at(f"{link}/PCIe Generation/Current")),
-            max_generation=_whole(at(f"{link}/PCIe Generation/Max")),
-            width=_whole(at(f"{link}/Link Width/Current")),
-            max_width=_whole(at(f"{link}/Link Width/Max")),
+            generation=whole(at(f"{link}/PCIe Generation/Current")),
+            max_generation=whole(at(f"{link}/PCIe Generation/Max")),
+            width=whole(at(f"{link}/Link Width/Current")),
+            max_width=whole(at(f"{link}/Link Width/Max")),
         ),
-        ecc=_switch(at("ECC Mode/Current", "Ecc Mode/Current")),
-        mig=_switch(at("MIG Mode/Current")),
-        utilization=_whole(at("Utilization/Gpu", "Utilization/GPU")),
+        ecc=switch(at("ECC Mode/Current", "Ecc Mode/Current")),
+        mig=switch(at("MIG Mode/Current")),
+        utilization=whole(at("Utilization/Gpu", "Utilization/GPU")),
         performance_state=state(at("Performance State")),
+        power=limit(
+            at(*(f"{part}/{name}" for part in _POWER for name in ("Current Power Limit", "Power Limit"))),
+            at(*(f"{part}/Default Power Limit" for part in _POWER)),
+            at(*(f"{part}/Max Power Limit" for part in _POWER)),
+        ),
+        fan_percent=percent(at("Fan Speed")),
+        slowed=_slowed({name: at(*(f"{part}/{entry}" for part in _REASONS for entry in entries)) for name, entries in _SLOWED.items()}),
     )
 
 
-def address(text: str) -> str | None:
-    """Return `0000:2b:00.0` for nvidia-smi's `00000000:2B:00.0`, or `None`."""
-    found = re.fullmatch(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])", text.strip().lower())
-    return f"{int(found[1], 16):04x}:{found[2]}:{found[3]}.{found[4]}" if found else None
+_POWER = ("GPU Power Readings", "Power Readings")
+_REASONS = ("Clocks Event Reasons", "Clocks Throttle Reasons")
+_SLOWED = {
+    "thermal": ("HW Slowdown/HW Thermal Slowdown", "HW Thermal Slowdown"),
+    "power-brake": ("HW Slowdown/HW Power Brake Slowdown", "HW Power Brake Slowdown"),
+}
 
 
-def mebibytes(text: str | None) -> int | None:
-    """Return the bytes of `12288 MiB`, or `None`."""
-    found = re.fullmatch(r"(\d+)(?: MiB)?", text or "")
-    return int(found[1]) << 20 if found else None
-
-
-def _whole(text: str | None) -> int | None:
-    found = re.match(r"\d+", text or "")
-    return int(found[0]) if found else None
-
-
-def state(text: str | None) -> str | None:
-    """Return a performance state as nvidia-smi spells it (`P8`), or `None`."""
-    return text if text and re.fullmatch(r"P\d{1,2}", text) else None
-
-
-def _switch(text: str | None) -> bool | None:
-    return {"enabled": True, "disabled": False}.get((text or "").lower())
+def _slowed(reasons: Mapping[str, str | None]) -> tuple[str, ...] | None:
+    """Return the reasons that are active; `None` where none of them was told."""
+    told = {name: said for name, said in reasons.items() if said is not None}
+    return tuple(name for name, said in told.items() if said == "Active") if told else None
 
 
 # -- nvidia-smi --query-gpu -------------------------------------------------------------------------------------------
@@ -273,15 +262,23 @@ def _gpu_of_record(record: Mapping[str, str]) -> SmiGpu:
         memory_bytes=mebibytes(at("memory.total")),
         compute_capability=capability if capability and re.fullmatch(r"\d+\.\d+", capability) else None,
         link=PcieLink(
-            generation=_whole(at("pcie.link.gen.gpucurrent", "pcie.link.gen.current")),
-            max_generation=_whole(at("pcie.link.gen.max")),
-            width=_whole(at("pcie.link.width.current")),
-            max_width=_whole(at("pcie.link.width.max")),
+            generation=whole(at("pcie.link.gen.gpucurrent", "pcie.link.gen.current")),
+            max_generation=whole(at("pcie.link.gen.max")),
+            width=whole(at("pcie.link.width.current")),
+            max_width=whole(at("pcie.link.width.max")),
         ),
-        ecc=_switch(at("ecc.mode.current")),
-        mig=_switch(at("mig.mode.current")),
-        utilization=_whole(at("utilization.gpu")),
+        ecc=switch(at("ecc.mode.current")),
+        mig=switch(at("mig.mode.current")),
+        utilization=whole(at("utilization.gpu")),
         performance_state=state(at("pstate")),
+        power=limit(at("power.limit", "enforced.power.limit"), at("power.default_limit"), at("power.max_limit")),
+        fan_percent=percent(at("fan.speed")),
+        slowed=_slowed(
+            {
+                "thermal": at("clocks_event_reasons.hw_thermal_slowdown", "clocks_throttle_reasons.hw_thermal_slowdown"),
+                "power-brake": at("clocks_event_reasons.hw_power_brake_slowdown", "clocks_throttle_reasons.hw_power_brake_slowdown"),
+            }
+        ),
     )
 
 

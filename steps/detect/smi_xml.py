@@ -7,6 +7,12 @@ from collections.abc import Mapping
 
 _TOKEN = re.compile(r"<(/?)([A-Za-z_][\w.-]{0,80})([^<>]{0,400}?)(/?)>([^<]*)")
 _LINK = "pci/pci_gpu_link_info"
+_LIMITS = {
+    "current_power_limit": "Current Power Limit",
+    "power_limit": "Power Limit",
+    "default_power_limit": "Default Power Limit",
+    "max_power_limit": "Max Power Limit",
+}
 _NAMES = {
     "product_name": "Product Name",
     "fb_memory_usage/total": "FB Memory Usage/Total",
@@ -19,6 +25,14 @@ _NAMES = {
     "mig_mode/current_mig": "MIG Mode/Current",
     "utilization/gpu_util": "Utilization/Gpu",
     "performance_state": "Performance State",
+    "fan_speed": "Fan Speed",
+    **{f"gpu_power_readings/{entry}": f"GPU Power Readings/{words}" for entry, words in _LIMITS.items()},
+    **{f"power_readings/{entry}": f"Power Readings/{words}" for entry, words in _LIMITS.items()},
+    **{
+        f"clocks_{word}_reasons/clocks_{word}_reason_{entry}": f"Clocks {word.capitalize()} Reasons/{words}"
+        for word in ("throttle", "event")
+        for entry, words in (("hw_thermal_slowdown", "HW Thermal Slowdown"), ("hw_power_brake_slowdown", "HW Power Brake Slowdown"))
+    },
 }
 _ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'"}
 _DEEPEST = 40

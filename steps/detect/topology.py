@@ -81,18 +81,18 @@ class _Tree:
             children = tuple(self.below(inside, depth + 1))
             if address in self._narrow:
                 # The port and the switch that hangs on it are the two ends of one link: one place to a reader.
-                far = children[0] if len(children) == 1 and children[0].kind == "bridge" and not children[0].narrow else None
-                yield self._bridge(address, far.children if far else children)
+                below = children[0] if len(children) == 1 and children[0].kind == "bridge" and not children[0].narrow else None
+                yield self._bridge(address, below.children if below else children, self._cards[inside[0]].bridges[depth + 1 : depth + 2])
             elif len(children) == 1:
                 # Of ports stacked on one another that all lead to the same cards, the last one stands for all.
                 yield from children
             else:
                 yield self._bridge(address, children)
 
-    def _bridge(self, address: str, children: tuple[Node, ...]) -> Node:
-        """Return a bridge with its own link upwards, which is all that several cards have together."""
-        bridge = self._bridges.get(address)
-        said = link(bridge.link if bridge is not None else None) or ""
+    def _bridge(self, address: str, children: tuple[Node, ...], far: tuple[str, ...] = ()) -> Node:
+        """Return a bridge with its own link, which is all that several cards have together; both ends of it must be able to."""
+        ends = [bridge.link for one in (address, *far) if (bridge := self._bridges.get(one)) is not None and bridge.link is not None]
+        said = link(min(ends, key=lambda end: end.max_generation or 9, default=None)) or ""
         return Node(kind="bridge", place=_short(address), name="PCIe bridge", link=said, narrow=address in self._narrow, children=children)
 
 

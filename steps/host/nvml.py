@@ -54,6 +54,7 @@ def _facts(handle: Any) -> dict[str, Any]:
     place = answers(lambda: pynvml.nvmlDeviceGetPciInfo(handle).busId)
     ecc, mig = answers(lambda: pynvml.nvmlDeviceGetEccMode(handle)), answers(lambda: pynvml.nvmlDeviceGetMigMode(handle))
     state = answers(lambda: pynvml.nvmlDeviceGetPerformanceState(handle))
+    reasons = answers(lambda: pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
     capability = answers(lambda: pynvml.nvmlDeviceGetCudaComputeCapability(handle))
     link = {
         "generation": answers(lambda: pynvml.nvmlDeviceGetCurrPcieLinkGeneration(handle)),
@@ -74,7 +75,24 @@ def _facts(handle: Any) -> dict[str, Any]:
         "utilization": answers(lambda: pynvml.nvmlDeviceGetUtilizationRates(handle).gpu),
         # 32 stands for a state that NVML does not know.
         "performance_state": f"P{state}" if state is not None and state < 16 else None,
+        "power": _power(handle),
+        "fan_percent": answers(lambda: pynvml.nvmlDeviceGetFanSpeed(handle)),
+        "slowed": None if reasons is None else [name for name, bit in _SLOWED.items() if reasons & bit],
     }
+
+
+_SLOWED = {"thermal": 0x40, "power-brake": 0x80}
+"""NVML's bits for a slow-down by the hardware itself."""
+
+
+def _power(handle: Any) -> dict[str, float | None] | None:
+    """Return the power limit in watts, of NVML's milliwatts; `None` for a card that has none."""
+    now = answers(lambda: pynvml.nvmlDeviceGetPowerManagementLimit(handle))
+    default = answers(lambda: pynvml.nvmlDeviceGetPowerManagementDefaultLimit(handle))
+    bounds = answers(lambda: pynvml.nvmlDeviceGetPowerManagementLimitConstraints(handle))
+    if not now:
+        return None
+    return {"watts": now / 1000, "default": default / 1000 if default else None, "most": bounds[1] / 1000 if bounds else None}
 
 
 def document() -> dict[str, Any]:

@@ -183,6 +183,32 @@ class Sriov(Record):
     enabled: int | None = None
 
 
+class PowerLimit(Record):
+    """How much power a part may draw, in watts: now, as its maker set it, and at most; a default that is not shown is `None`."""
+
+    watts: float
+    default: float | None = None
+    most: float | None = None
+
+
+class Fan(Record):
+    """One fan of the board; `rpm` is turns a minute, 0 also where nothing is plugged in."""
+
+    name: str
+    chip: str | None = None
+    rpm: int | None = None
+
+
+class Power(Record):
+    """What the board sets about power and cooling, as far as the system sees it; empty where it shows nothing."""
+
+    profile: str | None = None
+    """The firmware's power profile: `low-power`, `quiet`, `balanced`, `performance` …"""
+    packages: tuple[PowerLimit, ...] = ()
+    """The lasting limit of each processor package."""
+    fans: tuple[Fan, ...] = ()
+
+
 class Accelerator(Record):
     """One GPU or other accelerator; `kernel_driver` is what is bound to it, `None` when nothing is."""
 
@@ -209,6 +235,11 @@ class Accelerator(Record):
     """Per cent of time that it computed just now."""
     performance_state: str | None = None
     """`P0` is full speed, `P8` and above idle."""
+    power: PowerLimit | None = None
+    fan_percent: int | None = None
+    """How fast its fan turns; `None` for a card without one."""
+    slowed: tuple[str, ...] = ()
+    """Why its hardware slows it down now: `thermal`, `power-brake`; empty where it does not, or nobody says."""
 
 
 class Link(Record):
@@ -354,6 +385,7 @@ class Machine(Record):
     firmware: Firmware = Firmware()
     cpu: Cpu = Cpu()
     memory: Memory = Memory()
+    power: Power = Power()
     disks: tuple[Disk, ...] = ()
     networks: tuple[Network, ...] = ()
     accelerators: tuple[Accelerator, ...] = ()
