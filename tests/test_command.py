@@ -80,7 +80,7 @@ def test_common_options_stand_before_or_after_the_verb() -> None:
         (("detect", "--machine", "/etc/passwd"), 2, "/etc/passwd"),
         (("detect", "--root", "/no/such/root"), 2, "/no/such/root"),
         (("check", "--profile", "/no/such.toml"), 2, "/no/such.toml"),
-        (("doctor",), 2, "doctor"),
+        (("doctor", "--log", "/no/such.log"), 2, "/no/such.log"),
         (("attach", "0101-zz"), 2, "0101-zz"),
         (("undo", "0101-zz"), 2, "0101-zz"),
     ],
@@ -110,7 +110,7 @@ def test_apply_without_a_terminal_wants_yes(tmp_path: Path) -> None:
 
 def test_chinese_is_spoken_by_flag_variable_and_locale() -> None:
     for words, environ in ((("--lang", "zh_CN"), {}), ((), {"BRINGUP_LANG": "zh_CN"}), ((), {"LC_ALL": "zh_CN.UTF-8"})):
-        assert "本版本还没有" in bringup("doctor", *words, environ=environ).stderr
+        assert "这里没有运行" in bringup("attach", "0101-zz", *words, environ=environ).stderr
 
 
 def test_json_is_english_unless_a_language_is_asked_for() -> None:

@@ -104,14 +104,12 @@ def run(asked: Mapping[str, Any], environ: Mapping[str, str], language: Language
         print(f"bringup {version('bringup')}")
         return 0
     verb = asked.get("verb") or "wizard"
-    if verb == "doctor":
-        raise InputError("not-yet", verb=verb)
     if verb == "wizard":
         if asked.get("json"):
             raise InputError("no-json-wizard")
         return _wizard(asked, environ, language)
     console = _console(asked, language)
-    if verb in ("detect", "capture", "knowledge"):
+    if verb in ("detect", "capture", "knowledge", "doctor"):
         return _look(verb, asked, environ, console)
     from steps.headless import choices, runs
 
@@ -138,6 +136,10 @@ def _look(verb: str, asked: Mapping[str, Any], environ: Mapping[str, str], conso
     """Run a verb that only looks; it loads nothing that chooses or changes."""
     if verb == "knowledge":
         return _knowledge(asked, environ, console)
+    if verb == "doctor":
+        from steps.headless.doctor import doctor
+
+        return doctor(console, tuple(asked["log"]))
     from steps.headless import facts
 
     return facts.capture(console, asked["file"]) if verb == "capture" else facts.detect(console)

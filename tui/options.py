@@ -119,7 +119,7 @@ def parser(language: Language = "en", *, helpful: bool = True) -> argparse.Argum
     added["verify"].add_argument("--burn", type=_seconds, nargs="?", const=_BURN, metavar="SECONDS", help=about("option.burn"))
     added["capture"].add_argument("file", type=_name, metavar="FILE")
     added["knowledge"].add_argument("update", nargs="?", choices=("update",), help=about("option.update"))
-    added["doctor"].add_argument("--log", action="append", default=[], metavar="FILE")
+    added["doctor"].add_argument("--log", action="append", default=[], metavar="FILE", type=_name, help=about("option.log"))
     added["report"].add_argument("--html", metavar="FILE", help=about("option.html"))
     return top
 

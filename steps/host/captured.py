@@ -7,6 +7,7 @@ import binascii
 import os
 import shlex
 import stat
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from glob import has_magic
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from steps.errors import InputError
-from steps.host.base import Result
+from steps.host.base import Host, Result
 from steps.host.files import MOST_BYTES, decoded, parts_of
 
 _MOST_PATH = 4096
@@ -232,3 +233,8 @@ def _argv(line: str) -> tuple[str, ...]:
 
 def _matches(name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern) and (not name.startswith(".") or pattern.startswith("."))
+
+
+def pasted(host: Host) -> Mapping[str, str]:
+    """Return the output of programs that a person put into a capture, by name; empty for any other host."""
+    return host.logs if isinstance(host, CapturedHost) else {}

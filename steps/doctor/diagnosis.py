@@ -1,0 +1,77 @@
+"""What the doctor says: diagnoses with their evidence, what was ruled out, and what to ask next."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from steps.catalog.diagnoses import Severity
+from steps.doctor.told import Place
+from steps.model.base import Phrase, Record, Words
+
+Part = Literal["cause", "consequence", "beside"]
+
+
+class Step(Record):
+    """One step of a repair; without `command` a person does it, without `undo` there is nothing to take back."""
+
+    says: Phrase
+    command: tuple[str, ...] | None = None
+    reboot: bool = False
+    undo: Words | None = None
+
+
+class Proof(Record):
+    """How to see that a repair worked."""
+
+    command: tuple[str, ...]
+    expect: Phrase
+
+
+class Repair(Record):
+    """A repair: the steps in order, the popular advice to leave alone, and the proof; no steps where nothing is to be done."""
+
+    steps: tuple[Step, ...] = ()
+    avoid: tuple[Phrase, ...] = ()
+    verify: Proof | None = None
+
+
+class Diagnosis(Record):
+    """One cause; `confidence` is between 0 and 1."""
+
+    id: str
+    part: Part
+    severity: Severity
+    confidence: float
+    title: Phrase
+    because: Phrase
+    evidence: tuple[Place, ...] = ()
+    repair: Repair = Repair()
+
+    @property
+    def primary(self) -> bool:
+        """Return whether it is the one cause."""
+        return self.part == "cause"
+
+
+class RuledOut(Record):
+    """A look-alike that was considered, and why it is not the cause."""
+
+    id: str
+    title: Phrase
+    because: Phrase
+    evidence: tuple[Place, ...] = ()
+
+
+class Verdict(Record):
+    """The doctor's answer; at most one diagnosis, the first, is the cause."""
+
+    healthy: bool
+    diagnoses: tuple[Diagnosis, ...] = ()
+    ruled_out: tuple[RuledOut, ...] = ()
+    asks: tuple[str, ...] = ()
+    """Commands whose output would make it surer, the most telling first."""
+
+    @property
+    def cause(self) -> Diagnosis | None:
+        """Return the one cause, or `None`."""
+        return next((one for one in self.diagnoses if one.primary), None)

@@ -1,0 +1,1 @@
+"""Texts of any origin into typed events."""

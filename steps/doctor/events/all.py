@@ -1,0 +1,20 @@
+"""Every parser there is, and the reader that knows them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from steps.doctor.events import bus, containers, cuda, faults, kernel, nccl, nvml, packages, python, typed, vendors
+from steps.doctor.events.base import Events, Parser, parsers_of
+from steps.doctor.events.reading import Reader
+
+
+@cache
+def parsers() -> tuple[Parser, ...]:
+    """Return the parsers of all origins."""
+    return parsers_of(bus, containers, cuda, faults, kernel, nccl, nvml, packages, python, typed, vendors)
+
+
+def reader() -> Reader:
+    """Return a reader with no events yet."""
+    return Reader(parsers(), Events())

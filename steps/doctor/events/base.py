@@ -1,0 +1,110 @@
+"""What an event is, and how a text is recognised as one: a pattern, the literals that find its lines, and what it becomes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import NamedTuple, TypeVar
+
+from steps.doctor.told import Place, Told
+
+
+class Event(Told):
+    """Something that happened, or that a program said."""
+
+
+E = TypeVar("E", bound=Event)
+Make = Callable[["re.Match[str]", Place], "Event | None"]
+
+
+class Parser(NamedTuple):
+    """Recognises one kind of event; `lines` is how many lines its text may be spread over."""
+
+    pattern: re.Pattern[str]
+    literals: tuple[str, ...]
+    lines: int
+    make: Make
+
+
+def said(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """Return a pattern whose blanks match any white space, since programs and terminals break lines where they like.
+
+    A blank with a quantifier behind it keeps that one; one in brackets stands at their beginning and means itself.
+    """
+    return re.compile(re.sub(r"(?<![\\\[]) +(?=([+*?{]?))", lambda blank: r"\s" if blank[1] else r"\s+", pattern), re.MULTILINE | flags)
+
+
+def parses(pattern: str, *literals: str, lines: int = 1, flags: int = 0) -> Callable[[Make], Parser]:
+    """Make a parser of a function from a match and its place to an event (or `None`: not this one after all).
+
+    Only lines that hold one of `literals` (written exactly so) are looked at; the match must begin in such a line and may reach over
+    `lines` lines. Of kernel messages the time stamps, and the `NVRM:` of the lines that go on, are gone by then.
+    """
+
+    def made(make: Make) -> Parser:
+        return Parser(said(pattern, flags), literals, lines, make)
+
+    return made
+
+
+def parsers_of(*modules: ModuleType) -> tuple[Parser, ...]:
+    """Return the parsers that the modules define."""
+    return tuple(value for module in modules for value in vars(module).values() if isinstance(value, Parser))
+
+
+_FIRST, _LAST = 150, 50
+
+
+class _Kept:
+    """The events of one kind from one source: all of them counted, the first and the last ones kept."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first: list[Event] = []
+        self.last: list[Event] = []
+
+    def add(self, event: Event) -> None:
+        self.count += 1
+        if len(self.first) < _FIRST:
+            self.first.append(event)
+            return
+        self.last.append(event)
+        if len(self.last) > 2 * _LAST:
+            del self.last[:_LAST]
+
+    def all(self) -> list[Event]:
+        return [*self.first, *self.last[-_LAST:]]
+
+
+class Events:
+    """The events of all that was read."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[type[Event], str], _Kept] = {}
+
+    def add(self, event: Event) -> None:
+        """Keep an event; of a flood only the first and the last ones are kept, and how many there were."""
+        self._kept.setdefault((type(event), event.place.source), _Kept()).add(event)
+
+    def all(self, kind: type[E]) -> tuple[E, ...]:
+        """Return the events of a kind in the order of reading; of a flood in one source the first 150 and the last 50."""
+        found = [event for (its, _), kept in self._kept.items() if its is kind for event in kept.all() if isinstance(event, kind)]
+        return tuple(sorted(found, key=lambda event: event.place.order))
+
+    def count(self, kind: type[Event]) -> int:
+        """Return how many events of a kind there were."""
+        return sum(kept.count for (its, _), kept in self._kept.items() if its is kind)
+
+    def first(self, kind: type[E], where: Callable[[E], bool] = lambda _: True) -> E | None:
+        """Return the first event of a kind for which `where` holds, or `None`."""
+        return next((event for event in self.all(kind) if where(event)), None)
+
+    def has(self, kind: type[E], where: Callable[[E], bool] = lambda _: True) -> bool:
+        """Return whether there is such an event."""
+        return self.first(kind, where) is not None
+
+
+def literals_of(parsers: Iterable[Parser]) -> tuple[str, ...]:
+    """Return the literals of all parsers, each once."""
+    return tuple(sorted({literal for parser in parsers for literal in parser.literals}))

@@ -1,0 +1,89 @@
+"""Bytes of any origin into plain lines: encodings, escape sequences, NULs, what syslog escaped, and the stamps before the words."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timezone
+
+_ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()#][0-9A-Z]|[@-Z\\^_=>78c])")
+_BACKSPACED = re.compile(rb"[^\x08\n]\x08")
+_SYSLOG = ((b"#012", b"\n"), (b"#011", b"\t"), (b"#015", b""), (b"#033", b"\x1b"))
+"""How rsyslog writes control characters."""
+_MARKS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_PROBED = 4096
+
+
+def utf8(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the same text in UTF-8: UTF-16, which programs of Windows write, is told by its mark or by its NULs."""
+    decoder: codecs.IncrementalDecoder | None = None
+    for position, block in enumerate(blocks):
+        if position == 0:
+            name = _utf16(block[:_PROBED])
+            decoder = codecs.getincrementaldecoder(name)("replace") if name else None
+        yield decoder.decode(block).encode() if decoder else block
+
+
+def _utf16(start: bytes) -> str | None:
+    for mark, name in _MARKS:
+        if start.startswith(mark):
+            return name
+    if len(start) < 8 or start.count(0) < len(start) // 4:
+        return None
+    # Western text has its NULs at the odd places in one byte order and at the even ones in the other.
+    return "utf-16-le" if start[1::2].count(0) > start[::2].count(0) else "utf-16-be"
+
+
+def plain(block: bytes) -> bytes:
+    """Return a block without what only a terminal or a syslog file needs; each check costs one search where there is nothing."""
+    if b"#0" in block:
+        for escaped, real in _SYSLOG:
+            block = block.replace(escaped, real)
+    if b"\x1b" in block:
+        block = _ESCAPES.sub(b"", block)
+    if b"\x08" in block:
+        block = _BACKSPACED.sub(b"", block)
+    if b"\0" in block:
+        block = block.replace(b"\0", b"")
+    if b"\r" in block:
+        block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return block
+
+
+_ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
+_STAMP = re.compile(
+    r"^(?:<\d{1,3}>)?"
+    rf"(?:(?P<iso>{_ISO}) |(?P<syslog>[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? )|"
+    r"(?P<wall>\[[A-Z][a-z]{2} [A-Z][a-z]{2} [^\]]{10,24}\] ?))?"
+    r"(?:(?:(?!NVRM)[\w.-]+ )?(?:kernel|[\w.@-]+\[\d+\]): )?"
+    r"(?:(?:stdout|stderr) [FP] )?"
+    r"(?:\[ *(?P<boot>\d{1,8}\.\d{1,9})\] ?)?"
+)
+
+
+def unstamped(line: str) -> tuple[str, float | None]:
+    """Return a line without the stamps of dmesg, syslog or the journal, and its time: seconds since the boot, else since 1970."""
+    found = _STAMP.match(line)
+    if found is None or found.end() == 0:
+        return line, None
+    rest = line[found.end() :]
+    if found["boot"]:
+        return rest, float(found["boot"])
+    if found["iso"]:
+        return rest, _epoch(found["iso"])
+    # A line of a program's own ("name[12]: ") keeps its name unless a real stamp stands before it.
+    return (rest, None) if found["syslog"] or found["wall"] or "kernel: " in line[: found.end()] else (line, None)
+
+
+def _epoch(stamp: str) -> float | None:
+    text = stamp.replace(",", ".").replace(" ", "T", 1)
+    if text.endswith("Z"):
+        text = f"{text[:-1]}+00:00"
+    text = re.sub(r"([+-]\d\d)(\d\d)$", r"\1:\2", text)
+    text = re.sub(r"\.(\d+)", lambda part: f".{part[1][:6]:0<6}", text)
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()

@@ -1,0 +1,3 @@
+"""What the CUDA runtime and the fabric manager say."""
+
+from __future__ import annotations

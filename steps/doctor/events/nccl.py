@@ -1,0 +1,3 @@
+"""What NCCL and the network under it say."""
+
+from __future__ import annotations

@@ -1,0 +1,69 @@
+"""What NVML and nvidia-smi say when they cannot answer, in the words of any program that passes them on."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from steps.doctor.events.base import Event, parses
+from steps.doctor.told import Place
+
+NvmlTrouble = Literal[
+    "mismatch",
+    "no-driver",
+    "no-devices",
+    "no-permission",
+    "unknown-error",
+    "function-not-found",
+    "library-not-found",
+    "blocked-by-os",
+    "no-handle",
+    "lost",
+    "timeout",
+]
+
+
+class NvmlError(Event):
+    """NVML failed; `library` is its own version, which leaves the third component out."""
+
+    trouble: NvmlTrouble
+    library: str | None = None
+
+
+_WORDS: tuple[tuple[str, NvmlTrouble], ...] = (
+    ("driver/library version mismatch", "mismatch"),
+    ("couldn't communicate with the nvidia driver", "no-driver"),
+    ("driver not loaded", "no-driver"),
+    ("driver is not loaded", "no-driver"),
+    ("no devices were found", "no-devices"),
+    ("insufficient permissions", "no-permission"),
+    ("unknown error", "unknown-error"),
+    ("function not found", "function-not-found"),
+    ("could not load nvml library", "library-not-found"),
+    ("libnvidia-ml.so.1: cannot open shared object file", "library-not-found"),
+    ("shared library not found", "library-not-found"),
+    ("gpu access blocked by the operating system", "blocked-by-os"),
+    ("unable to determine the device handle", "no-handle"),
+    ("gpu is lost", "lost"),
+    ("driver rpc error: timed out", "timeout"),
+)
+
+
+@parses(
+    r"(?:driver/library version mismatch|couldn't communicate with the NVIDIA driver|No devices were found|GPU is lost|"
+    r"driver rpc error: timed out|GPU access blocked by the operating system|Unable to determine the device handle|"
+    r"libnvidia-ml\.so\.1: cannot open shared object file|"
+    r"(?:NVML|nvml)\b.{0,60}?"
+    r"(?:Insufficient Permissions|Unknown Error|Function Not Found|Shared Library Not Found|Driver (?:is )?Not Loaded)|"
+    r"Insufficient Permissions)"
+    r"(?:.{0,120}?NVML library version: (?P<library>[\d.]+))?",
+    "ersion mismatch", "communicate with the NVIDIA driver", "No devices were found", "GPU is lost", "rpc error",
+    "blocked by the operating", "determine the device handle", "libnvidia-ml.so.1", "NVML", "nvml",
+    "Insufficient Permissions", "nsufficient permissions",
+    lines=4,
+    flags=re.IGNORECASE | re.DOTALL,
+)  # fmt: skip
+def nvml_error(found: re.Match[str], at: Place) -> NvmlError | None:
+    """Recognise the trouble in whatever a program wraps it."""
+    text = " ".join(found[0].lower().split())
+    return next((NvmlError(place=at, trouble=trouble, library=found["library"]) for words, trouble in _WORDS if words in text), None)

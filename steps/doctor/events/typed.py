@@ -1,0 +1,41 @@
+"""The commands that a person typed or a script ran, where a log shows them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from steps.doctor.events.base import Event, parses
+from steps.doctor.told import Place
+
+_PROGRAMS = (
+    "apt", "apt-get", "aptitude", "dnf", "yum", "zypper", "pacman", "pip", "pip3", "uv", "conda", "mamba", "docker", "podman", "nerdctl",
+    "torchrun", "mpirun", "modprobe", "prime-select", "dkms", "bash", "sh", "export", "make",
+)  # fmt: skip
+_TYPED = "|".join(map(re.escape, _PROGRAMS))
+
+
+class Command(Event):
+    """One command; `sudo` and what a prompt printed are gone."""
+
+    words: tuple[str, ...]
+
+    @property
+    def program(self) -> str:
+        """Return the name of the program, without its folder."""
+        return self.words[0].rsplit("/", 1)[-1]
+
+
+@parses(
+    rf"^(?:[^\n$#>]{{0,60}}[$#>] +|\+ )?(?:(?:sudo|env)(?: -\w+| \w+=\S+)* +)?"
+    rf"(?P<line>(?:(?:\S*/)?(?:{_TYPED})|\S+\.run|\S*/install\.sh) \S.*|\S+\.run)$",
+    " install", ".run", "docker ", "podman ", "nerdctl ", "torchrun ", "mpirun ", "modprobe ", "prime-select ", "dkms ", "export ",
+)  # fmt: skip
+def command(found: re.Match[str], at: Place) -> Command | None:
+    """Recognise a command line, with or without the prompt before it."""
+    line = found["line"]
+    try:
+        words = tuple(shlex.split(line, comments=True))
+    except ValueError:
+        words = tuple(line.split())
+    return Command(place=at, words=words) if words else None

@@ -1,0 +1,3 @@
+"""What ROCm and Gaudi say."""
+
+from __future__ import annotations

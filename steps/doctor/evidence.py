@@ -1,0 +1,118 @@
+"""The evidence of one machine: typed facts and events, each looked for once, when a rule first asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import TypeVar
+
+from steps.detect import nvml
+from steps.detect.probes import Probes
+from steps.detect.smi import Smi
+from steps.doctor import texts
+from steps.doctor.events.all import reader
+from steps.doctor.events.base import Event, Events
+from steps.doctor.events.nvml import NvmlError, NvmlTrouble
+from steps.doctor.events.typed import Command
+from steps.doctor.facts.cards import Cards, cards
+from steps.doctor.facts.modules import Modules, modules
+from steps.doctor.facts.packages import Packages, packages
+from steps.doctor.facts.readings import Readings, readings
+from steps.doctor.facts.system import System, system
+from steps.doctor.facts.versions import Versions, versions
+from steps.host.base import Host
+
+E = TypeVar("E", bound=Event)
+Log = tuple[str, Iterable[bytes]]
+"""A log that a person handed over: its name, and its blocks."""
+
+
+class Evidence:
+    """What is known of a machine; every property is worked out once and never changes afterwards."""
+
+    def __init__(self, host: Host, logs: Iterable[Log] = ()) -> None:
+        """Read every text at once (they are what a diagnosis mostly hangs on); all else waits until it is asked for."""
+        self.host = Probes(host)
+        self.rehearsal = host.rehearsal
+        texts.ahead(self.host)
+        if not host.rehearsal:
+            nvml.ahead(self.host)
+        reads = reader()
+        for name, blocks in logs:
+            reads.read_blocks(name, blocks)
+        texts.read(self.host, reads)
+        self.events: Events = reads.events
+
+    def close(self) -> None:
+        """Stop waiting for probes that are still running."""
+        self.host.close()
+
+    # -- events -------------------------------------------------------------------------------------------------------
+
+    def all(self, kind: type[E]) -> tuple[E, ...]:
+        """Return the events of a kind in the order of reading."""
+        return self.events.all(kind)
+
+    def first(self, kind: type[E], where: Callable[[E], bool] = lambda _: True) -> E | None:
+        """Return the first event of a kind for which `where` holds, or `None`."""
+        return self.events.first(kind, where)
+
+    def has(self, kind: type[E], where: Callable[[E], bool] = lambda _: True) -> bool:
+        """Return whether there is such an event."""
+        return self.events.has(kind, where)
+
+    def commands(self, *programs: str) -> tuple[Command, ...]:
+        """Return the commands of these programs that a log shows."""
+        return tuple(command for command in self.all(Command) if command.program in programs)
+
+    def nvml(self, *troubles: NvmlTrouble) -> NvmlError | None:
+        """Return the first failure of NVML of one of these kinds, or `None`."""
+        return self.first(NvmlError, lambda event: event.trouble in troubles)
+
+    # -- facts --------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def system(self) -> System:
+        """The distribution, the running kernel, and what it runs inside of."""
+        return system(self.host)
+
+    @cached_property
+    def packages(self) -> Packages:
+        """The packages with their states."""
+        return packages(self.host)
+
+    @cached_property
+    def versions(self) -> Versions:
+        """The driver's versions in the kernel, on disk and in user space."""
+        return versions(self.host, self.events, self.packages)
+
+    @cached_property
+    def modules(self) -> Modules:
+        """Kernel modules: loaded, on disk, DKMS, settings."""
+        return modules(self.host)
+
+    @cached_property
+    def smi(self) -> Smi:
+        """What nvidia-smi or NVML says of the driver and the cards."""
+        return nvml.driver_says(self.host)
+
+    @cached_property
+    def cards(self) -> Cards:
+        """NVIDIA's cards."""
+        return cards(self.host, self.smi)
+
+    @cached_property
+    def readings(self) -> tuple[Readings, ...]:
+        """The readings of `nvidia-smi -q` for each GPU."""
+        return readings(self.host)
+
+    @cached_property
+    def driver_answers(self) -> bool | None:
+        """Whether the driver serves its tools now: `True` with a GPU listed, `False` with a failure, `None` when nobody asked."""
+        if self.smi.trouble is not None or self.smi.hangs:
+            return False
+        return True if self.smi.gpus or self.smi.driver_version else None
+
+    def asked(self, *argv: str) -> bool:
+        """Return whether a probe was recorded, or can be run here."""
+        return not self.rehearsal or argv in self.host.host.recorded()

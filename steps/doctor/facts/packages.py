@@ -1,0 +1,202 @@
+"""The packages of a machine with their states, and which of them are parts of the driver."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from steps.detect.packages import STATUS
+from steps.detect.probes import Probes
+from steps.doctor import numbers
+from steps.doctor.told import Place, Told
+from steps.model.base import Record
+
+Manager = Literal["apt", "dnf", "pacman"]
+Role = Literal["module", "library", "tool", "meta", "firmware"]
+"""What a package of the driver brings: the kernel's half, libraries, nvidia-smi, only dependencies, firmware."""
+
+
+class Row(Told):
+    """One package; `state` are dpkg's two letters (`ii`, `rc`, `iF` …), `ii` for what other managers have installed."""
+
+    name: str
+    version: str
+    arch: str | None = None
+    state: str = "ii"
+
+    @property
+    def installed(self) -> bool:
+        """Return whether it is wholly here."""
+        return self.state[1:2] == "i"
+
+    @property
+    def half(self) -> bool:
+        """Return whether it is unpacked, or half installed or configured."""
+        return self.state[1:2] in ("U", "F", "H", "W", "t")
+
+    @property
+    def driver(self) -> str | None:
+        """Return the driver's version that it is built from; `None` where it counts otherwise."""
+        return numbers.upstream(self.version) if role(self.name) else None
+
+
+class Upgradable(Told):
+    """A package for which another version is on offer."""
+
+    name: str
+    old: str | None
+    new: str
+
+
+class Packages(Record):
+    """What the package databases told; a list out of a report may be a part of the truth only."""
+
+    manager: Manager | None = None
+    rows: tuple[Row, ...] = ()
+    upgradable: tuple[Upgradable, ...] = ()
+    held: tuple[str, ...] | None = None
+    """Names that were told to stay as they are; `None` when nobody asked."""
+    whole: bool = False
+    """Whether the rows are a whole database, so that what is not among them is not installed."""
+
+    def named(self, pattern: str, *, installed: bool = True) -> tuple[Row, ...]:
+        """Return the rows whose whole name matches, those only of packages that are wholly here unless asked for all."""
+        return tuple(row for row in self.rows if re.fullmatch(pattern, row.name) and (row.installed or not installed))
+
+    def driver(self, *roles: Role) -> tuple[Row, ...]:
+        """Return the installed packages of the driver that carry its version, of some roles or of all."""
+        return tuple(row for row in self.rows if row.installed and row.driver and (not roles or role(row.name) in roles))
+
+
+_NOT_DRIVER = re.compile(
+    r"libnvidia-(container|egl|nscq|nvsdm)\S*|nvidia-(container|cuda|cudnn|settings|prime|docker|fabricmanager|imex|vaapi|fs|peer|nsight|ctk)\S*"
+)
+_ROLES: tuple[tuple[str, Role], ...] = (
+    (r"linux-(modules|objects|signatures)-nvidia-.*", "module"),
+    (r"nvidia-(dkms|kernel-source|kernel-dkms|kernel-open-dkms|open-dkms|open-kernel-dkms)(-.*)?", "module"),
+    (r"(k?mod|akmod|dkms)-nvidia(-.*)?|nvidia-kmod|nvidia-(open|lts|open-lts)?-?dkms|nvidia-gfxG\d+-kmp.*|nvidia(-open)?(-lts)?", "module"),
+    (r"nvidia-(kernel-common|kernel-support|firmware|gsp|kmod-common)(-.*)?", "firmware"),
+    (
+        r"(lib(32)?nvidia-.*|libcuda1|nvidia-driver-(libs|cuda-libs|cuda)(-.*)?|libnvcuvid1|xserver-xorg-video-nvidia.*|libgl1?x?-nvidia.*)",
+        "library",
+    ),
+    (r"nvidia-(utils|smi|compute-utils|compute)(-.*)?|nvidia-x11-drv.*", "tool"),
+    (r"nvidia-(driver|headless)(-.*)?|cuda-drivers(-.*)?", "meta"),
+)
+
+
+def role(name: str) -> Role | None:
+    """Return what a package brings to the driver; `None` for one that is no part of it."""
+    if _NOT_DRIVER.fullmatch(name):
+        return None
+    return next((found for pattern, found in _ROLES if re.fullmatch(pattern, name)), None)
+
+
+def packages(host: Probes) -> Packages:
+    """Return what is installed, from dpkg's own file or from whatever list there is."""
+    status = host.read(STATUS)
+    if status is not None:
+        rows = tuple(_from_status(status))
+        held = tuple(row.name for row in rows if row.state[:1] == "h")
+        return Packages(manager="apt", rows=rows, held=held or _held(host) or (), upgradable=_upgradable(host), whole=True)
+    rows = tuple(row for argv in _lists(host) for row in _listed(host, argv))
+    return Packages(manager=_manager(host, rows), rows=rows, upgradable=_upgradable(host), held=_held(host))
+
+
+def _manager(host: Probes, rows: tuple[Row, ...]) -> Manager | None:
+    sources = {row.place.source.split()[0] for row in rows}
+    kinds: tuple[tuple[Manager, set[str]], ...] = (("apt", {"dpkg", "apt"}), ("dnf", {"rpm", "yum", "dnf"}), ("pacman", {"pacman"}))
+    return next((manager for manager, names in kinds if sources & names or any(argv[0] in names for argv in host.host.recorded())), None)
+
+
+def _lists(host: Probes) -> tuple[tuple[str, ...], ...]:
+    """Return the commands that list packages: the recorded ones, on a real machine the one that its database wants."""
+    recorded = host.host.recorded()
+    if recorded or host.host.rehearsal:
+        return tuple(
+            argv for argv in recorded if argv[:2] in (("dpkg", "-l"), ("rpm", "-qa"), ("pacman", "-Q"), ("yum", "info"), ("dnf", "info"))
+        )
+    if host.exists("/var/lib/rpm") or host.exists("/usr/lib/sysimage/rpm"):
+        return (("rpm", "-qa"),)
+    return (("pacman", "-Q"),) if host.exists("/var/lib/pacman") else ()
+
+
+def _listed(host: Probes, argv: tuple[str, ...]) -> Iterator[Row]:
+    text, source = host.run(argv, timeout=20).stdout, " ".join(argv)
+    if argv[0] == "dpkg":
+        for found in re.finditer(
+            r"^(?P<state>[uihrp][nicurFUHWt])[R ]? +(?P<name>[^\s:]+)(?::(?P<arch>\w+))? +(?P<version>\S+).*$", text, re.MULTILINE
+        ):
+            yield Row(place=_place(source, found), name=found["name"], version=found["version"], arch=found["arch"], state=found["state"])
+    elif argv[0] == "rpm":
+        pattern = (
+            r"^(?P<name>[\w.+-]+?)-(?P<version>(?:\d+:)?\d[\w.~^+]*-[\w.~^+]+?)(?:\.(?P<arch>x86_64|aarch64|noarch|i686|ppc64le))?\s*$"
+        )
+        for found in re.finditer(pattern, text, re.MULTILINE):
+            yield Row(place=_place(source, found), name=found["name"], version=found["version"], arch=found["arch"])
+    elif argv[0] == "pacman":
+        for found in re.finditer(r"^(?P<name>\S+) (?P<version>\S+)$", text, re.MULTILINE):
+            yield Row(place=_place(source, found), name=found["name"], version=found["version"])
+    else:
+        yield from _described(text, source, argv[-1])
+
+
+def _described(text: str, source: str, asked: str) -> Iterator[Row]:
+    """Yield the package that `yum info` describes; its version is enough when the name was the question."""
+    for block in re.split(r"\n(?=Name *:)", text):
+        name = re.search(r"^Name *: (\S+)", block, re.MULTILINE)
+        version = re.search(r"^Version *: (\S+)", block, re.MULTILINE)
+        if version and not re.search(r"^Repo\w* *: (?!@|installed)", block, re.MULTILINE):
+            yield Row(place=Place(source=source, text=version[0].strip()), name=name[1] if name else asked, version=version[1])
+
+
+def _place(source: str, found: re.Match[str]) -> Place:
+    return Place(source=source, text=" ".join(found[0].split()))
+
+
+_LETTERS = {"install": "i", "hold": "h", "deinstall": "r", "purge": "p", "unknown": "u"}
+_STATES = {
+    "installed": "i",
+    "config-files": "c",
+    "unpacked": "U",
+    "half-configured": "F",
+    "half-installed": "H",
+    "triggers-awaited": "W",
+    "triggers-pending": "t",
+    "not-installed": "n",
+}
+
+
+def _from_status(text: str) -> Iterator[Row]:
+    """Yield the packages of dpkg's file, with the states of `dpkg -l`."""
+    for stanza in text.split("\n\n"):
+        fields = dict(re.findall(r"^(Package|Status|Architecture|Version): (\S.*)$", stanza, re.MULTILINE))
+        words = fields.get("Status", "").split()
+        if "Package" not in fields or len(words) != 3:
+            continue
+        state = _LETTERS.get(words[0], "u") + _STATES.get(words[2], "n")
+        name, version = fields["Package"], fields.get("Version", "")
+        place = Place(source=STATUS, text=f"{name} {version} {words[2]}")
+        yield Row(place=place, name=name, version=version, arch=fields.get("Architecture"), state=state)
+
+
+_UPGRADABLE = re.compile(r"^(?P<name>[a-z0-9][\w.+-]*)/\S+ (?P<new>\S+) \w+(?: \[upgradable from: (?P<old>\S+)\])?", re.MULTILINE)
+
+
+def _upgradable(host: Probes) -> tuple[Upgradable, ...]:
+    """Return what `apt list --upgradable` was recorded to say; on a real machine it is not asked, for it may take seconds."""
+    argv = ("apt", "list", "--upgradable")
+    text = host.run(argv).text if argv in host.host.recorded() else ""
+    return tuple(
+        Upgradable(place=_place(" ".join(argv), found), name=found["name"], old=found["old"], new=found["new"])
+        for found in _UPGRADABLE.finditer(text)
+    )
+
+
+def _held(host: Probes) -> tuple[str, ...] | None:
+    argv = ("apt-mark", "showhold")
+    if argv not in host.host.recorded():
+        return None
+    result = host.run(argv)
+    return tuple(result.stdout.split()) if result.status in (0, None) else None

@@ -1,0 +1,145 @@
+"""From the answers of all rules to one primary cause: causal order first, then strength, then severity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from steps.catalog.diagnoses import DiagnosisRow, diagnoses, words
+from steps.doctor.diagnosis import Diagnosis, Part, RuledOut, Verdict
+from steps.doctor.evidence import Evidence
+from steps.doctor.repairs.all import repair_of
+from steps.doctor.rules.all import rules
+from steps.doctor.rules.base import LIKELY, POSSIBLE, WEAK, Candidate, Out
+from steps.model.base import Phrase, phrase
+
+_LEAST = WEAK - 0.1
+"""Weaker candidates are no news to anybody."""
+_MARGIN = 0.3
+"""A cause that is so much weaker than what it would explain explains nothing: its own evidence is too thin."""
+_RIVAL = 0.1
+"""Another possible cause within this distance makes the first one less sure."""
+_HARMLESS = "not-a-fault"
+_MOST_EVIDENCE = 8
+
+
+def judge(seen: Evidence) -> Verdict:
+    """Return what is the matter with a machine."""
+    answers = {rule.id: answer for rule in rules() if (answer := rule.decide(seen)) is not None}
+    candidates = {id: answer for id, answer in answers.items() if isinstance(answer, Candidate) and answer.strength >= _LEAST}
+    if any(diagnoses()[id].severity != _HARMLESS for id in candidates):
+        candidates.pop("none", None)
+    excluded = {id: answer for id, answer in answers.items() if isinstance(answer, Out)}
+    ranked = _ranked(candidates)
+    if not ranked:
+        return Verdict(healthy=True)
+    cause = ranked[0]
+    parts: dict[str, Part] = {id: _part(id, cause) for id in ranked}
+    confidence = _confidence(cause, candidates)
+    return Verdict(
+        healthy=all(diagnoses()[id].severity == _HARMLESS for id in candidates),
+        diagnoses=tuple(_diagnosis(seen, id, candidates[id], parts[id], confidence) for id in ranked),
+        ruled_out=_ruled_out(cause, candidates, excluded),
+        asks=_asks(seen, cause) if confidence < LIKELY else (),
+    )
+
+
+def _ranked(candidates: Mapping[str, Candidate]) -> list[str]:
+    """Return the candidates, the one cause first, then what follows from it, then what is beside it.
+
+    A fault goes before what is none; among faults one that nothing else explains, the surest first. What remains equal is settled by
+    severity and the order of the table, so that the answer never depends on chance.
+    """
+    table = diagnoses()
+    order = {id: position for position, id in enumerate(table)}
+
+    def key(id: str) -> tuple[bool, bool, float, bool, int]:
+        row = table[id]
+        return (row.severity == _HARMLESS, _explained(id, candidates), -candidates[id].strength, row.severity != "broken", order[id])
+
+    found = sorted(candidates, key=key)
+    if not found:
+        return []
+    # Where nothing is wrong, what explains an alarming line says more than that all is well.
+    if table[found[0]].severity == _HARMLESS and len(found) > 1:
+        found.sort(key=lambda id: id == "none")
+    first = found[0]
+    return [first, *sorted(found[1:], key=lambda id: _part(id, first) == "beside")]
+
+
+def _explained(id: str, candidates: Mapping[str, Candidate]) -> bool:
+    """Return whether a candidate is the mere consequence of another one."""
+    return any(_explains(other, id, candidates) for other in candidates)
+
+
+def _explains(cause: str, id: str, candidates: Mapping[str, Candidate]) -> bool:
+    if id not in diagnoses()[cause].explains:
+        return False
+    strength = candidates[cause].strength
+    return strength >= POSSIBLE and strength >= candidates[id].strength - _MARGIN
+
+
+def _part(id: str, cause: str) -> Part:
+    """Return what a candidate is beside the cause: itself, its consequence (also by way of others), or something else."""
+    return "cause" if id == cause else "consequence" if id in _reach(cause) else "beside"
+
+
+def _reach(cause: str) -> set[str]:
+    """Return everything that a cause explains, step by step."""
+    reached: set[str] = set()
+    todo = [cause]
+    while todo:
+        for id in diagnoses()[todo.pop()].explains:
+            if id not in reached:
+                reached.add(id)
+                todo.append(id)
+    return reached
+
+
+def _confidence(cause: str, candidates: Mapping[str, Candidate]) -> float:
+    """Return how sure the cause is: a look-alike that is nearly as strong, and no consequence of it, takes from it."""
+    own = candidates[cause].strength
+    row = diagnoses()[cause]
+    rivals = [id for id in row.look_alikes if id in candidates and id not in _reach(cause) and candidates[id].strength > own - _RIVAL]
+    return round(own * (0.8 if rivals else 1.0), 2)
+
+
+def _diagnosis(seen: Evidence, id: str, candidate: Candidate, part: Part, confidence: float) -> Diagnosis:
+    row = diagnoses()[id]
+    return Diagnosis(
+        id=id,
+        part=part,
+        severity=row.severity,
+        # What is no cause must not look surer than the cause.
+        confidence=confidence if part == "cause" else round(min(candidate.strength, confidence) * 0.9, 2),
+        title=phrase(words(id, "title")),
+        because=_because(id, candidate),
+        evidence=tuple(fact.place for fact in candidate.facts[:_MOST_EVIDENCE]),
+        repair=repair_of(seen, row, candidate),
+    )
+
+
+def _because(id: str, candidate: Candidate) -> Phrase:
+    part = f"because-{candidate.variant}" if candidate.variant else "because"
+    return Phrase(key=words(id, part), params=candidate.params)
+
+
+def _ruled_out(cause: str, candidates: Mapping[str, Candidate], excluded: Mapping[str, Out]) -> tuple[RuledOut, ...]:
+    """Return the look-alikes that are not the cause: those that facts exclude first, then those that nothing speaks for."""
+    names = [id for id in diagnoses()[cause].look_alikes if id not in candidates and "none" not in (id, cause)]
+    return tuple(_out(diagnoses()[id], excluded.get(id)) for id in sorted(names, key=lambda id: id not in excluded))
+
+
+def _out(row: DiagnosisRow, answer: Out | None) -> RuledOut:
+    return RuledOut(
+        id=row.id,
+        title=phrase(words(row.id, "title")),
+        because=phrase(words(row.id, "sign")),
+        evidence=tuple(fact.place for fact in answer.facts) if answer else (),
+    )
+
+
+def _asks(seen: Evidence, cause: str) -> tuple[str, ...]:
+    """Return the commands that would tell the cause from its look-alikes and were not asked yet."""
+    row = diagnoses()[cause]
+    wanted = [*row.probes, *(probe for id in row.look_alikes for probe in diagnoses()[id].probes)]
+    return tuple(line for line in dict.fromkeys(wanted) if seen.rehearsal and not seen.asked(*line.split()))[:4]

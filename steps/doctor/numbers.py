@@ -1,0 +1,42 @@
+"""Version numbers of the driver, in the spellings of packages, modules and messages."""
+
+from __future__ import annotations
+
+import re
+
+_UPSTREAM = re.compile(r"^(?:\d+:)?([3-9]\d\d\.\d+(?:\.\d+)*)")
+_ANYWHERE = re.compile(r"(?<![\d.])([3-9]\d\d\.\d{2,3}(?:\.\d{2})?)(?![\d.]*\d)")
+
+
+def upstream(version: str | None) -> str | None:
+    """Return the driver's version in a package's (`3:595.71.05-1.fc43` → `595.71.05`); `None` for a package of another counting."""
+    found = _UPSTREAM.match(version or "")
+    return found[1] if found else None
+
+
+def inside(text: str) -> str | None:
+    """Return the first driver version in a text or a name (`NVIDIA-Linux-x86_64-570.124.04.run`), or `None`."""
+    found = _ANYWHERE.search(text)
+    return found[1] if found else None
+
+
+def branch(version: str) -> str:
+    """Return the branch of a version: `550` of `550.90.07`."""
+    return version.partition(".")[0]
+
+
+def parts(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, for comparing."""
+    return tuple(int(part) for part in re.findall(r"\d+", version))
+
+
+def agree(one: str, other: str) -> bool:
+    """Return whether two versions may be the same: NVML's own message leaves the third number out, so the shorter one decides."""
+    a, b = parts(one), parts(other)
+    least = min(len(a), len(b))
+    return a[:least] == b[:least]
+
+
+def newer(one: str, other: str) -> bool:
+    """Return whether `one` is certainly newer than `other`, as far as both are told."""
+    return not agree(one, other) and parts(one) > parts(other)

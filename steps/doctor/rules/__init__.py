@@ -1,0 +1,1 @@
+"""The decision rules, one module for each category of the vocabulary."""

@@ -1,0 +1,40 @@
+"""Every rule there is."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from steps.doctor.rules import (
+    apt_state,
+    container,
+    cuda_runtime,
+    cudnn,
+    disk_network,
+    dkms,
+    driver_mismatch,
+    framework,
+    gaudi,
+    healthy,
+    kernel,
+    mixed_install,
+    nccl,
+    nouveau,
+    pcie_firmware,
+    permission,
+    power_thermal,
+    rocm,
+    secure_boot,
+    ssh_installer,
+    wsl,
+    xid,
+)
+from steps.doctor.rules.base import Rule, rules_of
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """Return the rules of all categories."""
+    return rules_of(
+        apt_state, container, cuda_runtime, cudnn, disk_network, dkms, driver_mismatch, framework, gaudi, healthy, kernel, mixed_install,
+        nccl, nouveau, pcie_firmware, permission, power_thermal, rocm, secure_boot, ssh_installer, wsl, xid,
+    )  # fmt: skip

@@ -1,0 +1,3 @@
+"""Containers: engines, the toolkit, CDI, device lists."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Frameworks and what builds their extensions."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Intel Gaudi."""
+
+from __future__ import annotations

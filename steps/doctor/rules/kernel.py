@@ -1,0 +1,171 @@
+"""The kernel module: missing for this kernel, of the wrong flavour or branch, kept out, or without a usable card."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from steps.doctor import numbers
+from steps.doctor.events.kernel import (
+    FatalInit,
+    FirmwareMissing,
+    HelperFailed,
+    InitFailed,
+    InitramfsDiffers,
+    InsertFailed,
+    LegacyCard,
+    ModuleNotFound,
+    NeedsOpen,
+    NoGpuFound,
+    NoGsp,
+    NvlinkCore,
+)
+from steps.doctor.evidence import Evidence
+from steps.doctor.facts.cards import Card
+from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
+from steps.doctor.told import Fact, Told, fact
+
+_OPEN_ONLY = "0x22:0x56"
+"""The step at which a closed module gives a card up that only the open one starts."""
+
+
+def installed_branch(seen: Evidence) -> Fact | None:
+    """Return the version of the driver that would drive the cards now: the loaded one, else that on disk, else that of its packages."""
+    told = (*seen.versions.loaded, *seen.versions.on_disk, *seen.versions.user)
+    return next(iter(told), None)
+
+
+@rule("initramfs-has-old-module")
+def old_initramfs(seen: Evidence) -> Answer:
+    """A check of the image says that its module is not the one on disk."""
+    differs = seen.first(InitramfsDiffers)
+    return found(STRONG, differs) if differs else None
+
+
+@rule("no-module-for-running-kernel")
+def no_module(seen: Evidence) -> Answer:
+    """The driver's module lies on disk for other kernels only."""
+    running, files = seen.system.kernel, seen.modules.files
+    if running is None or seen.modules.loads("nvidia"):
+        return None
+    missing = seen.first(ModuleNotFound, lambda event: event.module == "nvidia" and event.kernel in (None, running.value))
+    elsewhere = [file for file in files or () if file.name == "nvidia" and file.kernel != running.value]
+    if running.value in seen.modules.kernels():
+        return out(*[file for file in files or () if file.kernel == running.value][:1])
+    if not elsewhere:
+        return found(POSSIBLE, missing, running, running=running.value, built="-") if missing and seen.packages.driver() else None
+    mine = [line for line in seen.modules.dkms or () if line.module.startswith("nvidia")]
+    # With an entry of DKMS somebody tried to build it: then the reason is another one, unless none is known.
+    strength = LIKELY if mine else STRONG + (0.1 if missing or seen.driver_answers is False else 0.0)
+    kernels = ", ".join(dict.fromkeys(file.kernel for file in elsewhere))
+    return found(strength, running, *elsewhere[:2], missing, *mine[:1], running=running.value, built=kernels)
+
+
+@rule("gpu-needs-legacy-driver")
+def legacy(seen: Evidence) -> Answer:
+    """The driver says that an older branch drives the card, or the tables do where it found no GPU."""
+    said = seen.first(LegacyCard)
+    if said is not None:
+        return found(CERTAIN, said, card=said.card or "?", branch=said.branch, driver=said.driver or "?")
+    driver = installed_branch(seen)
+    if driver is None or seen.driver_answers:
+        return None
+    left = [card for card in seen.cards.cards if _ended(card, driver.value)]
+    if not left or len(left) < len(seen.cards.cards):
+        return None
+    none_found = seen.first(NoGpuFound)
+    if none_found is None and seen.driver_answers is None:
+        return None
+    branch = (left[0].row.last_driver_branch if left[0].row else None) or "?"
+    return found(
+        STRONG if none_found else LIKELY, left[0], driver, none_found, card=left[0].name or "?", branch=branch, driver=driver.value
+    )
+
+
+def _ended(card: Card, version: str) -> bool:
+    """Return whether a card's last branch lies before a version."""
+    last = card.row.last_driver_branch if card.row else None
+    return last is not None and numbers.parts(last)[:1] < numbers.parts(version)[:1]
+
+
+@rule("gpu-needs-open-module")
+def needs_open(seen: Evidence) -> Answer:
+    """The closed module says so, or gives the card up at the step that is known for it."""
+    said = seen.first(NeedsOpen)
+    failed = seen.first(InitFailed, lambda event: event.code == _OPEN_ONLY)
+    card = next((card for card in seen.cards.cards if card.row and card.row.open_modules == "required"), None)
+    name = card.name if card and card.name else (said.pci_id if said else None) or (failed.address if failed else None) or "?"
+    if seen.versions.flavor == "open":
+        return None
+    if said or failed:
+        return found(CERTAIN, said, failed, card, card=name)
+    if card and seen.versions.flavor == "proprietary" and seen.driver_answers is False:
+        return found(STRONG, card, *seen.versions.loaded[:1], card=name)
+    return None
+
+
+@rule("gpu-unsupported-by-open-module")
+def lacks_gsp(seen: Evidence) -> Answer:
+    """The open module says that the card lacks its processor."""
+    said = seen.first(NoGsp)
+    card = next((card for card in seen.cards.cards if card.row and card.row.open_modules == "no"), None)
+    if said is not None:
+        return found(CERTAIN, said, card, card=(card.name if card else None) or said.pci_id or "?")
+    if card and seen.versions.flavor == "open" and seen.driver_answers is False and len(seen.cards.cards) == 1:
+        return found(STRONG, card, *seen.versions.loaded[:1], card=card.name or "?")
+    return None
+
+
+@rule("driver-blocked-by-prime-profile")
+def prime(seen: Evidence) -> Answer:
+    """An alias names nothing to load in place of nvidia."""
+    refused = seen.first(InsertFailed, lambda event: event.module == "off")
+    alias = next((line for line in seen.modules.settings if line.verb == "alias" and line.module == "nvidia" and line.rest == "off"), None)
+    if refused is None and (alias is None or seen.modules.loads("nvidia") or seen.driver_answers):
+        return None
+    return found(CERTAIN if refused else STRONG, refused, alias, _profile(seen))
+
+
+def _profile(seen: Evidence) -> Fact | None:
+    """Return what prime-select says, or `None`."""
+    said = seen.host.run(("prime-select", "query")).stdout.strip() if seen.asked("prime-select", "query") else ""
+    return fact(said, "prime-select query") if said else None
+
+
+@rule("module-finds-no-usable-gpu")
+def no_usable_gpu(seen: Evidence) -> Answer:
+    """The module came and went at once; no line says why."""
+    signs = seen.all(NvlinkCore)
+    went = next((then for now, then in pairwise(signs) if now.registered and not then.registered), None)
+    none_found = seen.first(NoGpuFound)
+    if went is None and none_found is None:
+        return None
+    strength = LIKELY if went or seen.driver_answers is False else POSSIBLE
+    return found(strength, *signs[:2], none_found, seen.first(HelperFailed))
+
+
+@rule("gpu-firmware-file-missing")
+def no_firmware(seen: Evidence) -> Answer:
+    """The driver asked for a firmware file that is not there, and needs it."""
+    for missing in seen.all(FirmwareMissing):
+        needed: Told | None = None
+        if missing.driver == "amdgpu":
+            needed = seen.first(FatalInit)
+            if needed is None or missing.file.endswith("_cap.bin"):
+                continue
+        elif missing.driver != "nvidia" or seen.driver_answers:
+            continue
+        return found(CERTAIN, missing, needed, file=missing.file)
+    return None
+
+
+@rule("gdrdrv-linked-to-stub")
+def stub(seen: Evidence) -> Answer:
+    """Gdrdrv depends on a module that stands in for nvidia."""
+    argv = ("modinfo", "gdrdrv")
+    text = seen.host.run(argv).stdout if seen.asked(*argv) else ""
+    depends = re.search(r"^depends:[ \t]*(\S*)[ \t]*$", text, re.MULTILINE)
+    names = [name for name in (depends[1] if depends else "").split(",") if name]
+    if depends is None or not names or "nvidia" in names:
+        return None
+    return found(CERTAIN, fact(depends[1], " ".join(argv), " ".join(depends[0].split())), needs=depends[1])

@@ -1,0 +1,3 @@
+"""NCCL: peer-to-peer, shared memory, the network."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Another driver owns the card."""
+
+from __future__ import annotations

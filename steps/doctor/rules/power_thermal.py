@@ -1,0 +1,3 @@
+"""Power and heat."""
+
+from __future__ import annotations

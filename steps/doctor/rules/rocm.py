@@ -1,0 +1,3 @@
+"""AMD ROCm."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Secure Boot and its keys."""
+
+from __future__ import annotations

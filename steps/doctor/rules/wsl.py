@@ -1,0 +1,3 @@
+"""WSL2."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Faults that the driver reports by Xid."""
+
+from __future__ import annotations

@@ -1,0 +1,64 @@
+"""Which texts of a machine are read for events: what was recorded, or on a real machine what its logs and services say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from steps.detect.probes import Probes
+from steps.doctor.events.reading import Reader
+from steps.host.captured import pasted
+
+_TABLES = frozenset(("dpkg", "rpm", "lsmod", "lscpu", "lsblk", "dmidecode", "env", "ps", "ip"))
+"""Commands whose output is a table of facts and tells no events."""
+_LOGS = ("/var/log/", "/var/lib/dkms/", "/var/crash/")
+_KERNEL = ("dmesg",)
+_KERNEL_AGAIN = ("journalctl", "-k", "-b", "--no-pager", "-o", "short-monotonic")
+"""For those who may not read the kernel's ring but the journal."""
+_UNITS = ("nvidia-persistenced", "nvidia-fabricmanager")
+_FILES = (
+    "/var/log/apt/history.log",
+    "/var/log/apt/term.log",
+    "/var/log/nvidia-installer.log",
+    "/var/log/cuda-installer.log",
+    "/var/log/fabricmanager.log",
+)
+_MOST = 4 << 20
+"""Of a log on a real machine, the last bytes that are read: what lies further back is another story."""
+
+
+def ahead(host: Probes) -> None:
+    """Start the probes that a real machine is asked for its messages."""
+    if not host.host.rehearsal:
+        host.ahead(_KERNEL, *(unit(name) for name in _UNITS), timeout=5)
+
+
+def unit(name: str) -> tuple[str, ...]:
+    """Return the question what a service wrote lately."""
+    return ("journalctl", "-u", name, "-b", "-n", "200", "--no-pager", "-o", "cat")
+
+
+def read(host: Probes, reader: Reader) -> None:
+    """Read everything that a machine has to tell."""
+    for source, text in _recorded(host) if host.host.rehearsal else _live(host):
+        reader.read(source, text)
+
+
+def _recorded(host: Probes) -> Iterator[tuple[str, str]]:
+    for argv in host.host.recorded():
+        if argv and argv[0] not in _TABLES:
+            yield " ".join(argv), host.run(argv).text
+    for pattern in ("/var/log/*", "/var/log/*/*", "/var/lib/dkms/*/*/build/make.log", "/var/lib/dkms/*/*/*/*/log/make.log"):
+        for path in host.glob(pattern):
+            if path.startswith(_LOGS) and (text := host.read(path)):
+                yield path, text
+    yield from pasted(host.host).items()
+
+
+def _live(host: Probes) -> Iterator[tuple[str, str]]:
+    kernel = host.run(_KERNEL, timeout=5)
+    yield "dmesg", kernel.stdout if kernel.status == 0 and kernel.stdout else host.run(_KERNEL_AGAIN, timeout=5).stdout
+    for name in _UNITS:
+        yield f"journalctl -u {name}", host.run(unit(name), timeout=5).stdout
+    for path in (*_FILES, *host.glob("/var/lib/dkms/nvidia*/*/build/make.log"), *host.glob("/var/lib/dkms/amdgpu*/*/build/make.log")):
+        if text := host.read(path):
+            yield path, text[-_MOST:]

@@ -1,0 +1,111 @@
+"""A verdict of the doctor as the document of the contract, and as lines to read."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+from steps.doctor.diagnosis import Diagnosis, Step, Verdict
+from steps.doctor.told import Place
+from steps.model.base import phrase
+from steps.text import Language, say
+
+
+def document(verdict: Verdict, language: Language) -> dict[str, Any]:
+    """Return the body of the document."""
+    return {
+        "healthy": verdict.healthy,
+        "diagnoses": [_diagnosis(one, language) for one in verdict.diagnoses],
+        "ruled_out": [
+            {"id": one.id, "title": say(language, one.title), "because": say(language, one.because), "evidence": _places(one.evidence)}
+            for one in verdict.ruled_out
+        ],
+        "asks": list(verdict.asks),
+    }
+
+
+def _diagnosis(one: Diagnosis, language: Language) -> dict[str, Any]:
+    verify = one.repair.verify
+    return {
+        "id": one.id,
+        "primary": one.primary,
+        "part": one.part,
+        "severity": one.severity,
+        "confidence": one.confidence,
+        "title": say(language, one.title),
+        "evidence": _places(one.evidence),
+        "because": say(language, one.because),
+        "fix": [_step(step, language) for step in one.repair.steps],
+        "avoid": [say(language, words) for words in one.repair.avoid],
+        "verify": {"command": list(verify.command), "expect": say(language, verify.expect)} if verify else None,
+    }
+
+
+def _step(step: Step, language: Language) -> dict[str, Any]:
+    return {
+        "step": say(language, step.says),
+        "command": list(step.command) if step.command else None,
+        "reboot": step.reboot,
+        "undo": say(language, step.undo) if step.undo is not None else None,
+    }
+
+
+def _places(places: tuple[Place, ...]) -> list[dict[str, str]]:
+    return [{"from": place.source, "text": place.text} for place in places]
+
+
+def lines(verdict: Verdict, language: Language) -> Iterator[str]:
+    """Yield the verdict for a reader: the cause first, then its evidence, what was ruled out, the repair, and the proof."""
+    cause = verdict.cause
+    if cause is None:
+        yield say(language, phrase("doctor.healthy"))
+        return
+    if verdict.healthy and cause.id != "none":
+        yield say(language, phrase("doctor.healthy"))
+        yield ""
+    yield say(language, cause.title)
+    yield f"  {say(language, cause.because)}"
+    if cause.evidence or not verdict.healthy:
+        yield say(language, phrase("doctor.sure", percent=round(cause.confidence * 100)))
+    yield from _block(language, "evidence", _quoted(cause.evidence))
+    yield from _block(
+        language, "ruled-out", (_ruled(language, say(language, one.title), say(language, one.because)) for one in verdict.ruled_out)
+    )
+    yield from _block(
+        language, "beside", (say(language, one.title) for one in verdict.diagnoses if one.part == "beside" and one.id != "none")
+    )
+    yield from _block(language, "consequences", (say(language, one.title) for one in verdict.diagnoses if one.part == "consequence"))
+    yield from _block(language, "repair", _steps(cause.repair.steps, language))
+    yield from _block(language, "avoid", (say(language, words) for words in cause.repair.avoid))
+    verify = cause.repair.verify
+    if verify is not None and cause.severity != "not-a-fault":
+        yield from _block(language, "proof", (f"{shlex.join(verify.command)}   {say(language, verify.expect)}",))
+    yield from _block(language, "asks", verdict.asks)
+
+
+def _block(language: Language, key: str, body: Any) -> Iterator[str]:
+    """Yield a heading and what stands under it; nothing when there is nothing."""
+    shown = list(body)
+    if shown:
+        yield ""
+        yield say(language, phrase(f"doctor.heading.{key}"))
+        yield from (f"  {line}" for line in shown)
+
+
+def _ruled(language: Language, title: str, because: str) -> str:
+    return say(language, phrase("doctor.ruled"), title=title, because=because)
+
+
+def _quoted(places: tuple[Place, ...]) -> Iterator[str]:
+    for place in places:
+        first, *rest = place.text.splitlines() or [""]
+        yield f"{place.source}: {first}"
+        yield from (f"    {line.strip()}" for line in rest[:6])
+
+
+def _steps(steps: tuple[Step, ...], language: Language) -> Iterator[str]:
+    for number, step in enumerate(steps, 1):
+        yield f"{number}. {say(language, step.says)}"
+        if step.command:
+            yield f"   $ {shlex.join(step.command)}"

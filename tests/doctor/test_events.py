@@ -1,0 +1,83 @@
+"""Texts of any origin into events: what is recognised, and what stamps, escapes and broken lines do to it."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from steps.doctor.events.base import Event, Events, parses
+from steps.doctor.events.kernel import ApiMismatch, NvlinkCore
+from steps.doctor.events.reading import Reader
+from steps.host.stream import blocks
+from tests.doctor.kit import events
+
+MISMATCH = (
+    "NVRM: API mismatch: the client has the version 515.48.07, but\n"
+    "NVRM: this kernel module has the version 510.73.05.  Please\n"
+    "NVRM: make sure that this kernel module and all NVIDIA driver\n"
+    "NVRM: components have the same version.\n"
+)
+
+
+def stamped(stamp: str) -> str:
+    return "".join(f"{stamp}{line}\n" for line in MISMATCH.splitlines())
+
+
+FORMS: dict[str, bytes] = {
+    "plain": MISMATCH.encode(),
+    "dmesg": stamped("[    5.559842] ").encode(),
+    "dmesg-goes-on": MISMATCH.replace("\nNVRM: ", "\n               NVRM: ").replace("NVRM: API", "[ 5.559842] NVRM: API").encode(),
+    "dmesg-T": stamped("[Fri Apr  5 10:11:12 2024] ").encode(),
+    "syslog": stamped("Apr  5 10:11:12 box kernel: [   12.345678] ").encode(),
+    "journal": stamped("2024-04-05T10:11:12.123456+0200 box kernel: ").encode(),
+    "rsyslog": ("Apr  5 10:11:12 box kernel: " + MISMATCH.strip().replace("\n", "#012") + "\n").encode(),
+    "coloured": ("\x1b[32m[    5.55] \x1b[0m\x1b[1m" + MISMATCH).encode(),
+    "carriage-returns": MISMATCH.replace("\n", "\r\n").encode(),
+    "utf-16": MISMATCH.encode("utf-16"),
+    "utf-16-without-mark": MISMATCH.encode("utf-16-le"),
+    "nuls": b"\0\0\0" + MISMATCH.encode() + b"\0" * 40,
+    "latin-1": "Gerät\n".encode("latin-1") + MISMATCH.encode(),
+    "no-last-newline": MISMATCH.strip().encode(),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_message_is_one_event_in_every_form(form: str) -> None:
+    found = events(FORMS[form]).all(ApiMismatch)
+    assert [(event.client, event.module) for event in found if event.client] == [("515.48.07", "510.73.05")]
+
+
+def test_where_a_block_ends_does_not_matter() -> None:
+    text = (b"noise\n" * 50 + MISMATCH.encode() + b"noise\n" * 50) * 2
+    for size in (1, 7, 64, 313):
+        cut = [text[at : at + size] for at in range(0, len(text), size)]
+        assert len([event for event in events(*cut).all(ApiMismatch) if event.client]) == 2
+
+
+def test_the_time_of_a_line_is_kept_and_not_quoted() -> None:
+    (event,) = events("[   13.500000] nvidia-nvlink: Unregistered Nvlink Core, major 1\n").all(NvlinkCore)
+    assert (event.place.seconds, event.place.text) == (13.5, "nvidia-nvlink: Unregistered Nvlink Core, major 1")
+
+
+class Tick(Event):
+    """An event that floods."""
+
+
+def test_of_a_flood_the_first_and_the_last_are_kept_and_all_are_counted() -> None:
+    ticks = parses(r"tick \d+", "tick")(lambda _, at: Tick(place=at))
+    reads = Reader((ticks,), Events())
+    reads.read("log", "".join(f"tick {number}\n" for number in range(10_000)))
+    kept = [event.place.text for event in reads.events.all(Tick)]
+    assert reads.events.count(Tick) == 10_000
+    assert kept[0] == "tick 0"
+    assert kept[-1] == "tick 9999"
+    assert len(kept) <= 200
+
+
+def test_a_log_is_read_from_a_file_packed_or_not(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text(MISMATCH)
+    (tmp_path / "packed").write_bytes(gzip.compress(MISMATCH.encode()))
+    for name in ("plain", "packed"):
+        assert b"".join(blocks(str(tmp_path / name))).decode() == MISMATCH
