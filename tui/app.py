@@ -53,7 +53,7 @@ class BringupApp(LookingApp):
     def on_mount(self) -> None:
         """Show the first screen, then look at the machine."""
         self.push_screen(WelcomeScreen())
-        self.call_after_refresh(self.first_painted)
+        self.call_after_refresh(self.look_again)
 
     def machine_known(self) -> None:
         """Open the review that was asked for while the machine was read."""

@@ -1,16 +1,14 @@
-"""The part of the wizard that looks: at the machine in a thread, at the terminal by asking it."""
+"""The part of the wizard that looks at the machine, in a thread."""
 
 from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING
 
-from textual import events
 from textual.app import ScreenStackError
 
 from steps.errors import BringupError
 from steps.text import Language, say_error
-from tui import terminal
 from tui.backend import Backend, Privilege
 from tui.messages import Broken, Confirmed, Failed, MachineLooked, Offered, RunsListed
 from tui.screens.base import Page, ui
@@ -44,41 +42,15 @@ class LookingApp(Shell):
         probe: bool = False,
         over_ssh: bool = False,
     ) -> None:
-        super().__init__(language=language, palette=palette, marks=marks, low_bandwidth=low_bandwidth)
+        super().__init__(language=language, palette=palette, marks=marks, low_bandwidth=low_bandwidth, probe=probe, over_ssh=over_ssh)
         self.wizard = Wizard(backend, answers)
         self.trouble: BringupError | None = None
         """Why the machine could not be looked at."""
-        self._probe = probe
-        self._over_ssh = over_ssh
-        self._asked_at = 0.0
         self._looking = False
         self._since = 0.0
         self.earlier: tuple[RunSummary, ...] | None = None
         self._confirming: Plan | None = None
         self._confirmed: tuple[Finding, ...] | None = None
-
-    def first_painted(self) -> None:
-        """Ask the terminal what it is, and look at the machine, now that the first screen is there."""
-        if self._probe and self._driver is not None:
-            self._asked_at = time.monotonic()
-            self._driver.write(terminal.PROBE)
-            self._driver.flush()
-        self.look_again()
-
-    def on_cursor_position(self, event: events.CursorPosition) -> None:
-        """Take the answer of the probe: how wide an ambiguous sign is, and how far away the terminal is."""
-        if not self._asked_at:
-            return
-        trip, self._asked_at = time.monotonic() - self._asked_at, 0.0
-        # The answer names the column behind the sign, counted from 0: 1 for a sign of one cell, 2 for a wide one.
-        if event.x >= 2 and self.marks == "unicode":
-            self.marks = "narrow"
-        if trip > terminal.FAR and self._over_ssh:
-            self.low_bandwidth = True
-        page = self.top()
-        if page is not None:
-            page.do_repaint()
-            page.redraw()
 
     def look_again(self) -> None:
         """Look at the machine in a thread; the answers that were changed are kept."""

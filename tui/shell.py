@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from textual.app import App
 from textual.driver import Driver
 from textual.theme import BUILTIN_THEMES, Theme
 
 from steps.model.base import Param, Words, phrase
 from steps.text import Language, say
 from tui import terminal
+from tui.lean import LeanApp
 from tui.theme import COLOURS, Marks, PaletteName, ground_colour
 
 _TOUCHING = re.compile(r"(?<=[\u4e00-\u9fff])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?=[\u4e00-\u9fff])")
@@ -46,7 +46,16 @@ class Lasting(Protocol):
         ...
 
 
-class Shell(App[int]):
+@runtime_checkable
+class Drawn(Protocol):
+    """A screen that draws itself anew from what is true now."""
+
+    def redraw(self) -> None:
+        """Draw what changed."""
+        ...
+
+
+class Shell(LeanApp):
     """The application without the wizard: enough for one screen, such as a run that is attached to."""
 
     CSS_PATH = None
@@ -55,14 +64,19 @@ class Shell(App[int]):
     BINDINGS: ClassVar = []
 
     def __init__(
-        self, *, language: Language = "en", palette: PaletteName = "dark", marks: Marks = "unicode", low_bandwidth: bool = False
+        self,
+        *,
+        language: Language = "en",
+        palette: PaletteName = "dark",
+        marks: Marks = "unicode",
+        low_bandwidth: bool = False,
+        probe: bool = False,
+        over_ssh: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__(marks=marks, low_bandwidth=low_bandwidth, probe=probe, over_ssh=over_ssh)
         self.animation_level = "none"
         self.language: Language = language
         self.palette: PaletteName = palette
-        self.marks: Marks = marks
-        self.low_bandwidth = low_bandwidth
         self.broke = False
         """Whether a fault of ours ended it."""
         self.can_show_han = True
@@ -86,6 +100,12 @@ class Shell(App[int]):
         """Leave in order when the program is told to end."""
         if not self.is_headless:
             terminal.when_told_to_end(self.told_to_end)
+
+    def link_changed(self) -> None:
+        """Draw the screen on top anew."""
+        for screen in self.screen_stack[-1:]:
+            if isinstance(screen, Drawn):
+                screen.redraw()
 
     def told_to_end(self, code: int) -> None:
         """Leave with `code`; what a screen has to say for such a moment stands on the terminal afterwards."""

@@ -13,12 +13,8 @@ from typing import NamedTuple
 
 from tui.theme import Marks, PaletteName
 
-FAR = 0.12
-"""Seconds of round trip from which a link over SSH counts as slow."""
-PROBE_LIMIT = 0.15
-"""Seconds after which an answer to the probe only says that the link is slow."""
-PROBE = "\x1b7\x1b[1;1H·\x1b[6n\x1b8"
-"""Prints an ambiguous sign in the first cell and asks where the cursor is; the answer gives its width and the round trip."""
+PROBE = "\x1b[H·"
+"""Prints an ambiguous sign in the first cell, which the first frame paints over: where the cursor stands then tells its width."""
 
 
 class Terminal(NamedTuple):
@@ -106,6 +102,12 @@ def _palette(environ: Mapping[str, str], term: str, *, console: bool, no_color: 
         return "ansi"
     # COLORFGBG is "text;background" in palette numbers; 7 and 15 are the light ones.
     return "light" if environ.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15") else "dark"
+
+
+def erases_in_colour(environ: Mapping[str, str]) -> bool:
+    """Return whether an erase leaves the background of the moment: everywhere but in screen and tmux, as terminfo has it."""
+    term = environ.get("TERM", "")
+    return term.endswith("-bce") or not term.startswith(("screen", "tmux"))
 
 
 def is_utf8(environ: Mapping[str, str]) -> bool:

@@ -239,6 +239,7 @@ class Page(Screen[None]):
 
     def do_repaint(self) -> None:
         """Paint every cell again."""
+        self.shell.painter.forget()
         self.refresh(repaint=True, layout=True)
         self.query_one(Sheet).refresh()
 

@@ -1,0 +1,135 @@
+"""Frames wait for the terminal's answers, and for nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.ui.screen import Terminal
+from tests.ui.viewer_terminal import ROOT, Viewer
+from tui.gate import ASK, PATIENCE, SLOW_PACE, Gate
+
+
+def answering(trip: float, *, slow: bool = False) -> Gate:
+    """Return a gate whose terminal has answered three times, each time after `trip` seconds."""
+    gate = Gate()
+    gate.slow = slow
+    for number in range(3):
+        assert gate.sent(number) == ASK
+        gate.answered(number + trip)
+    return gate
+
+
+def test_a_terminal_that_never_answers_is_asked_twice_and_never_waited_for() -> None:
+    gate = Gate()
+    sent = []
+    for number in range(50):
+        assert gate.wait(number / 10) == 0
+        sent.append(gate.sent(number / 10))
+    assert sent.count(ASK) == 2
+    assert gate.patience(0.2) > 0
+    assert gate.patience(5.0) == 0
+
+
+def test_two_frames_are_under_way_and_the_third_waits_for_an_answer() -> None:
+    gate = answering(0.01)
+    for at in (10.0, 10.1):
+        assert gate.wait(at) == 0
+        gate.sent(at)
+    assert gate.wait(10.2) == pytest.approx(PATIENCE - 0.2)
+    gate.answered(10.3)
+    assert gate.wait(10.3) == 0
+
+
+def test_an_answer_that_is_lost_holds_frames_up_once_and_silence_ends_the_waiting() -> None:
+    gate = answering(0.01)
+    gate.sent(10.0)
+    gate.sent(10.1)
+    assert gate.wait(12.9) > 0
+    assert gate.wait(13.05) == 0
+    gate.sent(13.05)
+    assert gate.wait(13.06) > 0
+    assert gate.wait(13.2) == 0
+    gate.answered(13.3)
+    gate.sent(13.4)
+    gate.sent(13.4)
+    assert gate.wait(13.5) > 0
+
+
+def test_a_slow_link_has_one_frame_under_way_and_four_a_second_at_most() -> None:
+    gate = answering(0.01, slow=True)
+    gate.sent(10.0)
+    assert gate.wait(10.1) > SLOW_PACE
+    gate.answered(10.1)
+    assert gate.wait(10.1) == pytest.approx(SLOW_PACE - 0.1)
+    assert gate.wait(10.25) == 0
+
+
+@pytest.mark.parametrize(("trips", "far"), [((0.2, 0.3, 0.2), True), ((0.2, 0.01, 0.4), False), ((0.5, 0.5), False)])
+def test_a_link_is_far_when_three_answers_in_a_row_took_long(trips: tuple[float, ...], far: bool) -> None:
+    gate = Gate()
+    for trip in trips:
+        gate.sent(1.0)
+        gate.answered(1.0 + trip)
+    assert gate.far is far
+
+
+def test_answers_that_come_late_are_not_typed_into_the_shell_afterwards(tmp_path: Path) -> None:
+    argv = (sys.executable, "-I", "-c", LATE.format(root=str(ROOT), folder=str(tmp_path)))
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TERM": "xterm-256color", "LANG": "C.UTF-8"}
+    with Terminal(argv, environ) as terminal:
+        late: list[tuple[float, bytes]] = []
+        terminal.screen.write_process_input = lambda data: late.append((time.monotonic() + 0.3, data.encode()))  # type: ignore[method-assign]
+        pressed = False
+        while b"left with" not in terminal.raw:
+            assert terminal.read(0.02), terminal.raw[-500:]
+            while late and late[0][0] <= time.monotonic():
+                os.write(terminal.fd, late.pop(0)[1])
+            if not pressed and "following" in terminal.text():
+                terminal.press("pageup", "q")
+                pressed = True
+        assert not late
+        assert b"left with b'' in hand" in terminal.raw
+
+
+LATE = """
+import os, select, sys
+sys.path.insert(0, {root!r})
+from pathlib import Path
+from tests.ui.fake_run import FakeRun
+from tui.app import watch
+run = FakeRun(Path({folder!r}))
+run.action("driver.install", "running", started=1)
+watch(run, "en")
+import termios, tty
+tty.setcbreak(0)
+print("left with", os.read(0, 100) if select.select([0], [], [], 1)[0] else b"", "in hand", flush=True)
+"""
+
+
+@pytest.mark.ui
+def test_a_silent_terminal_is_painted_at_once(tmp_path: Path) -> None:
+    with closing(Viewer(tmp_path)) as viewer:
+        viewer.until(lambda seen: "following" in seen)
+        viewer.press(b"?")
+        assert viewer.until(lambda seen: "Esc" in seen) < 2
+
+
+@pytest.mark.ui
+def test_a_viewer_that_was_stopped_paints_everything_again(tmp_path: Path) -> None:
+    with closing(Viewer(tmp_path)) as viewer:
+        viewer.until(lambda seen: "following" in seen)
+        os.kill(viewer.pid, signal.SIGTSTP)
+        while Path(f"/proc/{viewer.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+            viewer.look(0.02)
+        viewer.look(0.05)
+        viewer.screen.reset()
+        os.kill(viewer.pid, signal.SIGCONT)
+        viewer.until(lambda seen: "bringup" in seen and "1 Return point saved" in seen and "following" in seen and "? help" in seen)
+        assert viewer.leave() == 0
