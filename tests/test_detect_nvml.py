@@ -15,6 +15,7 @@ from steps.detect.smi import Smi
 from steps.host.base import Result
 from steps.host.captured import CapturedHost, load_capture
 from steps.host.local import NO_ANSWER, NVML, LocalHost
+from steps.model.machine import PowerLimit
 from tests import scoring
 
 SOURCE = Path(__file__).parent / "mock" / "nvml.c"
@@ -187,3 +188,11 @@ def test_without_permission_the_state_is_not_known_and_root_is_named(asked: Aske
     machine = detect(WithNvml("xe9680-h100x8", asked.raw(f"{HEAD}init 4\n"), smi=False))
     assert machine.driver.state == "unknown"
     assert "nvidia-smi" in [gap.subject for gap in machine.gaps if gap.code == "probe-needs-root"]
+
+
+def test_limits_fans_and_slow_downs_are_told_where_the_card_has_them(asked: Asked) -> None:
+    text = cards(2).replace("state 0\n", "state 0\nlimit 500000\nusual 700000\nslowed 192\nfan 61\n", 1)
+    held, plain = asked(text).gpus
+    assert held.power == PowerLimit(watts=500.0, default=700.0)
+    assert (held.fan_percent, held.slowed) == (61, ("thermal", "power-brake"))
+    assert (plain.power, plain.fan_percent, plain.slowed) == (None, None, None)

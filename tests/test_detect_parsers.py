@@ -10,11 +10,12 @@ import pytest
 
 from steps.catalog import devices
 from steps.catalog.load import rows
-from steps.detect import cpu, links, nvml, packages, pci, smi
+from steps.detect import cpu, links, nvml, packages, pci, power, smi
 from steps.detect.probes import Probes
 from steps.host.base import Result
-from steps.host.captured import Capture, CapturedHost, Recorded
+from steps.host.captured import Capture, CapturedHost, Encoded, Recorded
 from steps.host.local import NO_ANSWER, NVML, LocalHost
+from steps.model.machine import Fan, Power, PowerLimit
 
 CASES = Path(__file__).parent / "cases"
 MIB = 1 << 20
@@ -296,3 +297,84 @@ def test_nvml_that_hangs_spares_the_machine_a_second_question() -> None:
 def test_our_question_to_nvml_answers_one_document_with_or_without_a_library() -> None:
     found = json.loads(LocalHost().run(NVML, timeout=60).stdout)
     assert "error" in found
+
+
+# -- slices, limits and fans ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pci_id", "subsystem", "name", "gib"),
+    [
+        ("10de:2236", "10de:14bb", "NVIDIA A10-4Q", 4),
+        ("10de:2236", "10de:14cb", "NVIDIA A10-24", 24),
+        ("10de:1eb8", "10de:1375", "GRID T4-16C", 16),
+        ("10de:20f1", "10de:1495", "GRID A100-3-20C", 20),
+        ("10de:26b9", "10de:18b1", "NVIDIA L40S-48C", 48),
+        ("10de:2331", "10de:17f0", "NVIDIA H100-1-10CME", 10),
+    ],
+)
+def test_a_lent_slice_is_known_by_its_subsystem(pci_id: str, subsystem: str, name: str, gib: int) -> None:
+    assert devices.slice_of(pci_id, subsystem) == devices.Slice(name=name, gib=gib)
+
+
+@pytest.mark.parametrize(
+    ("pci_id", "subsystem"),
+    [("10de:2236", "10de:1482"), ("10de:2236", "1462:14bb"), ("10de:2204", "10de:14bb"), ("10de:2236", None), ("10de:2236", "10de:14cc")],
+)
+def test_a_whole_card_is_no_slice(pci_id: str, subsystem: str | None) -> None:
+    assert devices.slice_of(pci_id, subsystem) is None
+
+
+TABLE = """\
+|   0  NVIDIA A100-SXM...  On   | 00000000:07:00.0 Off |                   On |
+| N/A   31C    P0    56W / 400W |      0MiB / 40536MiB |     N/A      Default |
+|   1  Tesla T4            Off  | 00000000:08:00.0 Off |                    0 |
+| ERR!  31C    P8   ERR! / N/A  |      0MiB / 15109MiB |     97%      Default |
+|   2  GeForce GTX 460     Off  | 0000:09:00.0     N/A |                  N/A |
+| 47%   44C    P0    N/A /  N/A |    221MiB /  1018MiB |     N/A      Default |
+"""
+
+
+def test_the_plain_table_tells_limit_fan_state_and_load() -> None:
+    found = smi.parse(("nvidia-smi",), Result(stdout=TABLE, status=0)).gpus
+    assert [(one.power and one.power.watts, one.fan_percent, one.performance_state, one.utilization) for one in found] == [
+        (400.0, None, "P0", None),
+        (None, None, "P8", 97),
+        (None, 47, "P0", None),
+    ]
+
+
+def test_limits_of_the_board_are_read_from_the_kernel() -> None:
+    rapl, sensors = "/sys/class/powercap/intel-rapl:0", "/sys/class/hwmon/hwmon3"
+    files: dict[str, str | Encoded] = {
+        "/sys/firmware/acpi/platform_profile": "balanced\n",
+        f"{rapl}/name": "package-0\n",
+        f"{rapl}/constraint_0_name": "long_term\n",
+        f"{rapl}/constraint_0_power_limit_uw": "125000000\n",
+        f"{rapl}/constraint_0_max_power_uw": "0\n",
+        f"{rapl}:0/name": "core\n",
+        f"{sensors}/name": "nct6798\n",
+        f"{sensors}/fan1_input": "1190\n",
+        f"{sensors}/fan2_input": "0\n",
+        f"{sensors}/fan2_label": "PUMP\n",
+        f"{sensors}/fan3_input": "-1\n",
+    }
+    found = power.power(probes(capture(files=files)))
+    assert found == Power(
+        profile="balanced",
+        packages=(PowerLimit(watts=125.0),),
+        fans=(Fan(name="fan1", chip="nct6798", rpm=1190), Fan(name="PUMP", chip="nct6798", rpm=0)),
+    )
+
+
+def test_the_limit_of_an_amd_card_is_the_driver_s() -> None:
+    at = "/sys/bus/pci/devices/0000:03:00.0/hwmon/hwmon4"
+    files: dict[str, str | Encoded] = {
+        f"{at}/power1_cap": "600000000\n",
+        f"{at}/power1_cap_default": "750000000\n",
+        f"{at}/power1_cap_max": "750000000\n",
+        f"{at}/pwm1": "128\n",
+        f"{at}/pwm1_max": "255\n",
+    }
+    assert power.of_amd_card(probes(capture(files=files)), "0000:03:00.0") == (PowerLimit(watts=600.0, default=750.0, most=750.0), 50)
+    assert power.of_amd_card(probes(capture()), "0000:03:00.0") == (None, None)

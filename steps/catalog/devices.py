@@ -8,7 +8,7 @@ from functools import cache
 import msgspec
 
 from steps import resources
-from steps.catalog.load import CatalogError, rows
+from steps.catalog.load import CatalogError, lines, rows
 from steps.model.base import Record
 
 
@@ -38,6 +38,23 @@ class AcceleratorRow(Record):
     integrated: str | None = None
     confidence: str | None = None
     source: str | None = None
+
+
+class SliceRow(Record):
+    """Slices of an NVIDIA device (vGPU): their subsystem ids follow one another from `first` on, in the order of `profiles`."""
+
+    device: str
+    first: str
+    name: str
+    profiles: str
+    source: str
+
+
+class Slice(Record):
+    """One slice by the name that its driver will give it; `gib` is the card memory in it."""
+
+    name: str
+    gib: int
 
 
 class CpuRow(Record):
@@ -88,6 +105,23 @@ def accelerator(pci_id: str) -> AcceleratorRow | None:
     """Return what is known of another vendor's device (`1002:74a1`), or `None`."""
     found = _row("accelerators.tsv", 2, pci_id.lower(), AcceleratorRow)
     return found if isinstance(found, AcceleratorRow) else None
+
+
+def slice_of(pci_id: str, subsystem: str | None) -> Slice | None:
+    """Return what a hypervisor lends under a device's id and a subsystem's (`10de:14bb`); `None` for a whole card."""
+    vendor, _, device = pci_id.lower().partition(":")
+    owner, _, number = (subsystem or "").lower().partition(":")
+    if vendor != "10de" or owner != "10de":
+        return None
+    for row in lines("vgpus.tsv", SliceRow):
+        profiles = row.profiles.split()
+        place = int(number, 16) - int(row.first, 16)
+        if row.device == device and 0 <= place < len(profiles):
+            profile = profiles[place]
+            # "4Q" has 4 GB; "3-20C" is three compute slices with 20 GB.
+            size = re.match(r"\d+", profile.rpartition("-")[2])
+            return Slice(name=f"{row.name}-{profile}", gib=int(size[0])) if size else None
+    return None
 
 
 def gpu_by_name(name: str) -> GpuRow | None:

@@ -16,7 +16,7 @@ from steps.model.profile import Profile
 _DATA_CENTER = re.compile(r"\b(Tesla|GH200|GB[23]00|[ABHV][1-9]00|P100|A2|A[0-9]{2}|A[0-9]{2}[GX]|[LTPMK][1-9][0-9]?[SG]?|[BH]20)\b")
 _DESKTOP = re.compile(r"\bRTX\b|\bActive\b|Quadro|GeForce|TITAN", re.IGNORECASE)
 """Cards of the same chips for desks: the A800 with a fan of its own is called "Active"."""
-_VIRTUAL = re.compile(r"-\d+[ABCQ]$")
+_VIRTUAL = re.compile(r"-\d+(?:[ABCQ]|CME|B4)$")
 
 
 def _for_data_centers(card: Accelerator) -> bool:

@@ -49,7 +49,7 @@ def _accelerator(host: Probes, device: Device, bus: tuple[Device, ...], told: Sm
         architecture=row.architecture if row else other.architecture if other else None,
         compute_capability=told.compute_capability or (row.compute_capability if row else None),
         gfx=other.gfx if other else None,
-        memory_bytes=told.memory_bytes or _amd_memory(host, device) or _nominal_memory(row, os),
+        memory_bytes=told.memory_bytes or _amd_memory(host, device) or _nominal_memory(device, row, os),
         kernel_driver=device.driver,
         pcie=_link(device, told),
         bar1_bytes=_bar1(vendor, device) or told.bar1_bytes,
@@ -93,6 +93,9 @@ def _name(host: Probes, device: Device, told: SmiGpu) -> str | None:
     model = re.search(r"^Model:\s*(\S.*?)\s*$", information, re.MULTILINE)
     if model and model[1] not in ("Unknown", "N/A"):
         return model[1]
+    lent = catalog.slice_of(device.pci_id, device.subsystem)
+    if lent is not None:
+        return lent.name
     row = catalog.gpu(device.pci_id) or catalog.accelerator(device.pci_id)
     return row.name if row else device.name
 
@@ -105,11 +108,14 @@ _BOARD_NUMBER = re.compile(r"\bPG\d{3}\b")
 """A name that says which board it is, not which product."""
 
 
-def _nominal_memory(row: catalog.GpuRow | None, os: Os) -> int | None:
+def _nominal_memory(device: Device, row: catalog.GpuRow | None, os: Os) -> int | None:
     """Return the memory that a card's name in the tables says, where all names of its id say the same.
 
-    On bare metal only: a slice of a card that a hypervisor lends has the card's id and less memory.
+    A slice of a card that a hypervisor lends has the card's id and less memory; one that no table knows may be any.
     """
+    lent = catalog.slice_of(device.pci_id, device.subsystem)
+    if lent is not None:
+        return lent.gib << 30
     if row is None or os.virtualization != "none":
         return None
     names = [name for name in row.name.split(" / ") if not _BOARD_NUMBER.search(name)]

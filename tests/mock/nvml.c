@@ -123,6 +123,10 @@ int nvmlDeviceGetCurrPcieLinkGeneration(struct card *of, unsigned *to) { return 
 int nvmlDeviceGetMaxPcieLinkGeneration(struct card *of, unsigned *to) { return link_part(of, 1, to); }
 int nvmlDeviceGetCurrPcieLinkWidth(struct card *of, unsigned *to) { return link_part(of, 2, to); }
 int nvmlDeviceGetMaxPcieLinkWidth(struct card *of, unsigned *to) { return link_part(of, 3, to); }
+int nvmlDeviceGetFanSpeed(struct card *of, unsigned *to) { unsigned long long n; int said = number(of, "fan", &n); if (!said) *to = (unsigned)n; return said; }
+int nvmlDeviceGetPowerManagementLimit(struct card *of, unsigned *to) { unsigned long long n; int said = number(of, "limit", &n); if (!said) *to = (unsigned)n; return said; }
+int nvmlDeviceGetPowerManagementDefaultLimit(struct card *of, unsigned *to) { unsigned long long n; int said = number(of, "usual", &n); if (!said) *to = (unsigned)n; return said; }
+int nvmlDeviceGetCurrentClocksThrottleReasons(struct card *of, unsigned long long *to) { return number(of, "slowed", to); }
 int nvmlDeviceGetPerformanceState(struct card *of, unsigned *to) { unsigned long long n; int said = number(of, "state", &n); if (!said) *to = (unsigned)n; return said; }
 int nvmlDeviceGetUtilizationRates(struct card *of, unsigned to[2]) { unsigned long long n; int said = number(of, "busy", &n); if (!said) to[0] = to[1] = (unsigned)n; return said; }
 int nvmlDeviceGetMemoryInfo(struct card *of, unsigned long long to[3]) { unsigned long long n; int said = number(of, "memory", &n); if (!said) { to[0] = to[1] = n; to[2] = 0; } return said; }
