@@ -12,7 +12,8 @@ from steps.errors import PreflightError
 from steps.host.base import Result
 from steps.managers import apt_state
 from steps.managers.apt import Apt
-from steps.managers.base import Change, Installed, Kept, Simulation, Snapshot, check_return
+from steps.managers.base import Change, Installed, Kept, Simulation, Snapshot
+from steps.managers.preflight import check_return
 from steps.model.action import Packages
 from tests.test_managers import Answers
 

@@ -10,7 +10,7 @@ from steps import text
 from steps.errors import PreflightError
 from steps.host.base import Result
 from steps.host.files import FileTree
-from steps.managers import apt_messages, apt_repository, apt_state, base, dnf
+from steps.managers import apt_messages, apt_repository, apt_state, base, dnf, preflight
 from steps.managers.base import Change, Holder, Installed, Kept, Simulation, Snapshot
 from steps.model.action import FileIs, ManagerName, PackagesAre, Write, installing
 from steps.model.base import Phrase
@@ -204,13 +204,17 @@ def test_a_healthy_dpkg_needs_no_repair_and_a_silent_one_gets_it() -> None:
     assert [argv[:1] for argv in APT.repair(Answers())] == [("dpkg",), ("apt-get",)]
 
 
-def test_what_is_replaced_is_copied_from_the_cache_or_fetched() -> None:
+def test_what_is_replaced_is_fetched_or_built_again() -> None:
     simulation = Simulation(changes=(Change(name="a", before="1:2-3", after="2"), Change(name="b", after="1")))
-    folder, fetch = APT.keeping(simulation, Answers(), "/kept")
-    assert folder == ("mkdir", "-p", "/kept")
-    assert fetch == ("env", "--chdir=/kept", "apt-get", "-q", "download", "a=1:2-3")
+    (keep,) = APT.keeping(simulation, Answers({"dpkg-query": Result(stdout="a\ta\tamd64\n", status=0)}), "/kept")
+    assert keep.file == "a_1%3a2-3_amd64.deb"
+    assert [(way.fetches, way.steps[0]) for way in keep.ways] == [
+        (True, ("env", "--chdir=/kept/partial", "apt-get", "-q", *NO_PATIENCE, "download", "a=1:2-3"))
+    ]
     assert APT.kept(simulation, Answers(), "/kept") == Kept(lost=("a=1:2-3",))
 
+
+NO_PATIENCE = ("-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=20", "-o", "Acquire::https::Timeout=20")
 
 LOCKS_TABLE = """\
 1: POSIX  ADVISORY  WRITE 812 fe:01:4242 0 EOF
@@ -247,7 +251,17 @@ def test_a_lock_is_told_from_one_of_the_same_number_on_another_disk() -> None:
     ],
 )
 def test_what_a_machine_lives_on_is_protected(name: str, kernel: str | None, reason: str | None) -> None:
-    assert base.protected(name, kernel) == reason
+    assert preflight.protected(name, kernel) == reason
+
+
+def test_what_is_fetched_and_what_is_unpacked_lie_on_one_disk_or_on_two() -> None:
+    action, simulation = installing("apt", "t", "t", ("x",)), Simulation(disk_bytes=6 * 10**9, download_bytes=5 * 10**9)
+    apart = Answers({"stat": Result(stdout="1 /\n1 /usr\n2 /var/cache\n", status=0)}, free=7 * 10**9)
+    preflight.check(action, simulation, apart)
+    together = Answers({"stat": Result(stdout="1 /\n1 /usr\n1 /var/cache\n", status=0)}, free=7 * 10**9)
+    with pytest.raises(PreflightError) as refusal:
+        preflight.check(action, simulation, together)
+    assert refusal.value.params == {"path": "/usr", "needed": "11.2 GB", "free": "7.0 GB"}
 
 
 @pytest.mark.parametrize(
@@ -266,10 +280,10 @@ def test_a_transaction_is_refused_before_it_starts(simulation: Simulation, free:
     action = installing("apt", "t", "t", ("x",), may_remove=("nvidia-*", "ssh"))
     host = Answers(free=free)
     if code is None:
-        base.check(action, simulation, host)
+        preflight.check(action, simulation, host)
         return
     with pytest.raises(PreflightError) as refusal:
-        base.check(action, simulation, host)
+        preflight.check(action, simulation, host)
     assert refusal.value.code == code
 
 
@@ -351,7 +365,7 @@ def test_a_manager_that_was_never_run_refuses_to_start(name: ManagerName) -> Non
     manager = base.manager(name)
     action = installing("apt", "t", "t", ("nvidia",))
     with pytest.raises(PreflightError) as refusal:
-        base.check(action, manager.simulate(action, Answers()), Answers())
+        preflight.check(action, manager.simulate(action, Answers()), Answers())
     assert refusal.value.code == "packages-refused"
     assert manager.argv(action)[0] == name
 

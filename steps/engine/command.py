@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import time
 from collections.abc import Callable, Mapping
@@ -10,7 +11,7 @@ from typing import Literal
 
 from steps.catalog.prompts import UNKNOWN, prompt_row
 from steps.engine.context import Context, Outcome, failed
-from steps.engine.orphans import mark, sweep
+from steps.engine.orphans import Mark, sweep
 from steps.engine.prompts import Manners, PromptWatch
 from steps.engine.session import Ended, NotStarted, Session
 from steps.model.action import Action, Run
@@ -72,7 +73,7 @@ def run_command(
     session = _started(context, action, argv, environment or {}, as_person=other, handed=handed)
     own = {reply.prompt: reply.answer for reply in action.replies} if isinstance(action, Run) else {}
     manners = Manners(replies={**context.plan.profile.prompts, **own}, word=context.word, attended=context.attended)
-    watch = PromptWatch(session, action.id, manners, context.desk, lambda row: context.spool_line(action.id, f"[bringup: {row}]"))
+    watch = PromptWatch(session, action.id, manners, context.desk, lambda row: _note(context, action.id, row))
     try:
         stopped = _follow(context, session, watch, action.timeout if isinstance(action, Run) else None, may_stop)
     except BaseException:
@@ -88,11 +89,17 @@ def run_command(
         return Ending(ended, stopped, file.read().decode("utf-8", errors="replace"), watch.unanswered)
 
 
+def _note(context: Context, action: str, row: str) -> None:
+    """Say in the output which prompt was met; where there is no room the command goes on all the same."""
+    with contextlib.suppress(OSError):
+        context.spool_line(action, f"[bringup: {row}]")
+
+
 def _started(
     context: Context, action: Action, argv: tuple[str, ...], environment: Mapping[str, str], *, as_person: bool, handed: int | None
 ) -> Session:
     """Return the running command, its session written down; raises `Missing` when there is no such program."""
-    owner = context.owner
+    owner, mark = context.owner, Mark(context, action.id)
     try:
         session = Session(
             argv,
@@ -104,10 +111,12 @@ def _started(
             folder=owner.home if as_person and Path(owner.home).is_dir() else "/",
             handed=handed,
         )
+        mark.set(session.pid)
     except NotStarted as error:
         context.spool_line(action.id, f"{error}: not found" if error.status == 127 else f"{error}: cannot be run")
         raise Missing(str(error)) from error
-    mark(context, action.id, session.pid)
+    finally:
+        mark.close()
     return session
 
 

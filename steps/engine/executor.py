@@ -9,6 +9,7 @@ from steps.engine import files, undo
 from steps.engine.command import Missing, judge, run_command
 from steps.engine.context import Context, Outcome, failed
 from steps.engine.folder import boot_id
+from steps.engine.journal import Unwritten
 from steps.engine.packages import perform_packages
 from steps.engine.probes import is_done
 from steps.engine.prompts import manual_row
@@ -34,6 +35,8 @@ def perform(action: AnyAction, context: Context) -> Outcome:
         if outcome.status == "done" and action.done_when and is_done(action, context) is False:
             return failed(phrase("engine.failed.not-done"), exit=outcome.exit)
         return outcome
+    except Unwritten:
+        raise
     except BringupError as error:
         return failed(phrase(f"error.{error.code}.sentence", **error.params), code=error.exit_code)
     except Missing as error:

@@ -12,12 +12,16 @@ from typing import Any, get_args
 import msgspec
 
 from steps.engine.durable import open_new
-from steps.errors import InputError
+from steps.errors import InputError, PreflightError
 from steps.model.base import Param, Phrase, Words
 from steps.model.run import ActionState, ActionStatus, Entry, EntryKind, Prompt, RunState, RunStatus
 
 _ACTION_STATUSES = frozenset(get_args(ActionStatus))
 _OVER: frozenset[RunStatus] = frozenset(("done", "failed", "cancelled", "reboot", "undone", "undo-failed"))
+
+
+class Unwritten(PreflightError):
+    """An entry could not be written: what it announces must not begin."""
 
 
 class Journal:
@@ -29,20 +33,34 @@ class Journal:
         kept = _whole_part(os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0))
         # A line without its end was being written when the power went: nobody acted on it.
         os.ftruncate(self._descriptor, kept)
+        self._path, self._size = path, kept
         self.entries: list[Entry] = list(_decoded(os.pread(self._descriptor, kept, 0), path))
         self._next = self.entries[-1].seq + 1 if self.entries else 1
 
     def append(self, kind: EntryKind, action: str | None = None, status: str | None = None, /, **data: Param | bool | None) -> Entry:
-        """Write one entry and return it."""
+        """Write one entry and return it; raises `Unwritten`, and leaves no half of it, when the disk does not take it."""
         with self._lock:
             entry = Entry(seq=self._next, at=time.time(), kind=kind, action=action, status=status, data=data)
             line = msgspec.json.encode(entry) + b"\n"
-            while line:
-                line = line[os.write(self._descriptor, line) :]
-            os.fdatasync(self._descriptor)
+            try:
+                self._write(line)
+            except OSError as error:
+                raise Unwritten("state-unusable", folder=str(self._path), reason=error.strerror or str(error)) from error
+            self._size += len(line)
             self._next += 1
             self.entries.append(entry)
             return entry
+
+    def _write(self, line: bytes) -> None:
+        rest = line
+        try:
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+            os.fdatasync(self._descriptor)
+        except OSError:
+            # The next entry may find room again, and must not be glued to the half of this one.
+            os.ftruncate(self._descriptor, self._size)
+            raise
 
     def close(self) -> None:
         """Let go of the file."""

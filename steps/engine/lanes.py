@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from steps.engine.context import Context, Outcome
+from steps.engine.journal import Unwritten
 from steps.engine.server import RUN_OVER
 from steps.model.action import AnyAction, Lane, Reboot
 from steps.model.run import RunState
@@ -45,6 +46,8 @@ class Lanes:
         self._running: set[str] = set()
         self._over = False
         self.outcomes: dict[str, Outcome] = {}
+        self.unwritten: Unwritten | None = None
+        """Why nothing could be written down any more, when that is so."""
         for id, state in before.actions.items():
             if state.status in FINE:
                 self.outcomes[id] = Outcome(status=state.status)
@@ -60,19 +63,32 @@ class Lanes:
 
     def _work(self, lane: Lane) -> None:
         while (action := self._next(lane)) is not None:
-            journal = self._context.journal
-            journal.append("action-started", action.id)
             try:
-                outcome = self._perform(action)
-            except BaseException:
-                # A bug: the entry must not stay open; the traceback goes to runner.err.
-                journal.append("action-finished", action.id, "failed", error="engine.failed.bug")
+                self._one(action)
+            except Unwritten as error:
+                # Nothing may begin that cannot be written down; what other lanes have at work comes to its end.
                 self._settle(action.id, Outcome(status="failed"))
-                raise
-            with self._change:
-                # At once: whoever reads of the failure may ask for another try before the next line is run.
-                self._write(action, outcome)
-                self._settle(action.id, outcome)
+                with self._change:
+                    self.unwritten = error
+                    self._change.notify_all()
+
+    def _one(self, action: AnyAction) -> None:
+        """Do one action, told in the journal before and after."""
+        journal = self._context.journal
+        journal.append("action-started", action.id)
+        try:
+            outcome = self._perform(action)
+        except Unwritten:
+            raise
+        except BaseException:
+            # A bug: the entry must not stay open; the traceback goes to runner.err.
+            self._settle(action.id, Outcome(status="failed"))
+            journal.append("action-finished", action.id, "failed", error="engine.failed.bug")
+            raise
+        with self._change:
+            # At once: whoever reads of the failure may ask for another try before the next line is run.
+            self._write(action, outcome)
+            self._settle(action.id, outcome)
 
     def _write(self, action: AnyAction, outcome: Outcome) -> None:
         if outcome.status == "reboot":
@@ -96,7 +112,7 @@ class Lanes:
         """Return the lane's next action once it may start; `None` when none ever will."""
         switches = self._context.switches
         with self._change:
-            while not switches.cancelled.is_set():
+            while not switches.cancelled.is_set() and self.unwritten is None:
                 waiting = [action for action in self._actions if action.lane == lane and action.id not in self.outcomes]
                 ready = switches.going.is_set() and waiting and all(self._fine(id) for id in self._needs[waiting[0].id])
                 if ready:

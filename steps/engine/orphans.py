@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import time
 from pathlib import Path
 
 from steps.engine.context import Context
-from steps.engine.durable import open_new, write_at_once
+from steps.engine.durable import open_new
 from steps.engine.waiting import all_processes, processes_of
 
 _LOOK = 0.2
 
 
-def mark(context: Context, action: str, session: int) -> None:
-    """Write down which session an action's command runs in."""
-    descriptor = open_new(_file(context, action), gid=context.owner.gid)
-    write_at_once(descriptor, str(session).encode() + b"\n")
+_ROOM = 16
+"""More than the digits of a session and the end of the line."""
+
+
+class Mark:
+    """The place where the session of an action's command is written down: made before the command, since after it must not fail."""
+
+    def __init__(self, context: Context, action: str) -> None:
+        """Raise `OSError` where there is no room."""
+        self._descriptor = open_new(_file(context, action), gid=context.owner.gid)
+        self._end = os.fstat(self._descriptor).st_size
+        os.write(self._descriptor, b"\n" * _ROOM)
+
+    def set(self, session: int) -> None:
+        """Write down the session; over what is there already, so that a full disk is no hindrance."""
+        flags = fcntl.fcntl(self._descriptor, fcntl.F_GETFL)
+        fcntl.fcntl(self._descriptor, fcntl.F_SETFL, flags & ~os.O_APPEND)
+        with contextlib.suppress(OSError):
+            os.pwrite(self._descriptor, str(session).encode(), self._end)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        os.close(self._descriptor)
 
 
 def _file(context: Context, action: str) -> Path:

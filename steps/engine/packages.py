@@ -8,11 +8,14 @@ from collections.abc import Mapping
 
 import msgspec
 
+from steps.engine import settings
 from steps.engine.command import Ending, judge, never, run_command
 from steps.engine.context import Context, Outcome, failed
 from steps.engine.durable import make_folder, open_new, write_whole
 from steps.engine.folder import state_folder
-from steps.managers.base import Kept, PackageManager, Simulation, Snapshot, check, manager
+from steps.engine.keeping import put_aside
+from steps.managers.base import Kept, PackageManager, Simulation, Snapshot, manager
+from steps.managers.preflight import check
 from steps.model.action import Packages
 from steps.model.base import Record, phrase
 
@@ -63,16 +66,19 @@ def _attempt(action: Packages, context: Context, tool: PackageManager) -> Outcom
     check(action, simulation, context.host, kernel=context.plan.target.kernel)
     if context.switches.cancelled.is_set():
         return Outcome(status="cancelled")
-    _register(action, context, tool, before, simulation)
+    names = _register(action, context, tool, before, simulation)
+    if context.switches.cancelled.is_set():
+        return Outcome(status="cancelled")
     ending = _install(action, context, tool)
     after = tool.snapshot(context.host)
     if after is not None:
         _write(context, action, "after.json", after)
+        settings.register_after(action, context, settings.seen(action, context, tool, names))
     return _explained(ending, tool)
 
 
-def _register(action: Packages, context: Context, tool: PackageManager, before: Snapshot, simulation: Simulation) -> None:
-    """Put aside what will be replaced and write down the state before.
+def _register(action: Packages, context: Context, tool: PackageManager, before: Snapshot, simulation: Simulation) -> tuple[str, ...]:
+    """Put aside what will be replaced and write down the state before; return the packages that the tries meant to change.
 
     A second try keeps what the first one found of the packages that it changed; of all others the state now counts.
     """
@@ -81,10 +87,7 @@ def _register(action: Packages, context: Context, tool: PackageManager, before: 
     folder = known.folder if known is not None else return_folder(context, action)
     kept = known.kept if known is not None else Kept()
     if simulation.replaced:
-        context.host.mkdir(folder, 0o755)
-        for argv in tool.keeping(simulation, context.host, folder):
-            run_command(context, action, argv, environment=tool.environment())
-        new = tool.kept(simulation, context.host, folder)
+        new = put_aside(action, context, tool, simulation, folder)
         kept = Kept(files={**new.files, **kept.files}, lost=tuple(dict.fromkeys((*kept.lost, *new.lost))))
     first = known.before.packages if known is not None else {}
     packages = {name: package for name, package in before.packages.items() if name not in ours}
@@ -92,9 +95,12 @@ def _register(action: Packages, context: Context, tool: PackageManager, before: 
     asked = (package.partition("=")[0] for package in action.install)
     names = tuple(sorted({*ours, *asked, *(change.name for change in simulation.changes)}))
     state = PackagesBefore(before=msgspec.structs.replace(before, packages=packages), kept=kept, folder=folder, names=names)
+    settings.register(action, context, settings.seen(action, context, tool, names))
     _write(context, action, "undo.json", state)
+    (context.folder.kept(action.id) / "settings-after.json").unlink(missing_ok=True)
     (context.folder.kept(action.id) / "after.json").unlink(missing_ok=True)
     context.journal.append("registered", action.id, replaced=len(simulation.replaced), kept=len(kept.files), lost=len(kept.lost))
+    return names
 
 
 def _write(context: Context, action: Packages, name: str, value: Record) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -45,12 +46,14 @@ def _work(path: Path, words: list[str]) -> int:
     try:
         return hold_and_work(folder, words)
     except BringupError as error:
-        folder.refuse(token, error)
+        with contextlib.suppress(OSError):
+            folder.refuse(token, error)
         return error.exit_code
     except Exception:  # noqa: BLE001 - whatever it is, the launcher has to hear of it
         # A bug: the traceback is for the report, and the launcher must not wait for a runner that is gone.
-        traceback.print_exc()
-        folder.refuse(token, InputError("runner-broken", file=str(folder.errors)))
+        with contextlib.suppress(OSError):
+            traceback.print_exc()
+            folder.refuse(token, InputError("runner-broken", file=str(folder.errors)))
         return 1
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from steps.engine.durable import make_folder
 from steps.engine.folder import Owner
-from steps.errors import InputError
+from steps.errors import BringupError, InputError
 from steps.model.base import Record
 
 MOST_BYTES = 65536
@@ -87,7 +87,7 @@ class Server:
     def _serve(self) -> None:
         while True:
             connection, _ = self._socket.accept()
-            with connection, contextlib.suppress(OSError):
+            with connection, contextlib.suppress(OSError, BringupError):
                 connection.settimeout(_PATIENCE)
                 connection.send(msgspec.json.encode(self._respond(connection)))
 

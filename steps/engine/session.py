@@ -192,8 +192,10 @@ class Session:
             if at >= 0:
                 self._dialog = block[at + len(mark) : at + len(mark) + 1] == b"h"
         rest = memoryview(block)
-        while rest:
-            rest = rest[os.write(self._spool, rest) :]
+        # A full disk takes no more; the command must not stand still for it, or be let go in the middle.
+        with contextlib.suppress(OSError):
+            while rest:
+                rest = rest[os.write(self._spool, rest) :]
 
     def _finish(self) -> None:
         self._child.isalive()

@@ -6,14 +6,17 @@ import contextlib
 
 import msgspec
 
+from steps.engine import settings
 from steps.engine.command import Missing, never, run_command
 from steps.engine.context import Context, Outcome, failed
 from steps.engine.durable import make_folder, write_whole
 from steps.engine.files import put_back, real_path, take_away
+from steps.engine.journal import Unwritten
 from steps.engine.ledger import PathsBefore, paths_of
-from steps.engine.packages import changed, read_after, read_before, repair
+from steps.engine.packages import PackagesBefore, changed, read_after, read_before, repair
 from steps.errors import BringupError
-from steps.managers.base import check_return, manager
+from steps.managers.base import Installed, manager
+from steps.managers.preflight import check_return
 from steps.model.action import AnyAction, Command, Packages, Run, Service, Write
 from steps.model.base import Record, phrase
 
@@ -61,6 +64,8 @@ def take_back(action: AnyAction, context: Context) -> Outcome:
                 return _service(action, context)
             case _:
                 return Outcome(status="kept")
+    except Unwritten:
+        raise
     except BringupError as error:
         return failed(phrase(f"error.{error.code}.sentence", **error.params), code=error.exit_code)
     except Missing as error:
@@ -76,6 +81,8 @@ def _packages(action: Packages, context: Context) -> Outcome:
     if state is None:
         return Outcome(status="kept")
     tool = manager(action.manager)
+    # Before the repair: it may write beside configuration files, which is our doing too.
+    found = settings.register_undo(action, context, settings.seen(action, context, tool, state.names))
     repair(action, context)
     now = tool.snapshot(context.host)
     if now is None:
@@ -90,7 +97,24 @@ def _packages(action: Packages, context: Context) -> Outcome:
         ending = run_command(context, action, argv, environment=tool.environment(), may_stop=never)
         if ending.code:
             return failed(tool.cause(ending.output) or phrase("engine.failed.exit", status=ending.code), exit=ending.code)
-    return Outcome(status="undone" if commands else "kept")
+    left = settings.put_back(action, context, found, settings.seen(action, context, tool, state.names))
+    differ = _differ(action, context, state, ours)
+    if differ:
+        return failed(phrase("engine.failed.not-back", packages=" ".join(differ)))
+    return Outcome(status="undone" if commands else "kept", params={"changed": " ".join(left)} if left else {})
+
+
+def _differ(action: Packages, context: Context, state: PackagesBefore, ours: frozenset[str]) -> tuple[str, ...]:
+    """Return the packages of `ours` that are not as they were, after all was done to take them back."""
+    now = manager(action.manager).snapshot(context.host)
+    if now is None:
+        return tuple(sorted(ours))
+    return tuple(name for name in sorted(ours) if (now.packages.get(name) if now.has(name) else None) != _as_present(state, name))
+
+
+def _as_present(state: PackagesBefore, name: str) -> Installed | None:
+    """Return a package as it was, if any file of it was there: the remains of a removed one are not looked at."""
+    return state.before.packages.get(name) if state.before.has(name) else None
 
 
 def _commands(action: Run, context: Context) -> Outcome:

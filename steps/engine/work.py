@@ -103,6 +103,9 @@ class Runner:
                 self._pass_over(skipped)
             self._mend()
             self._lanes.run()
+            if self._lanes.unwritten is not None:
+                # No end is written either: the run was cut off, and can be gone on with when there is room.
+                raise self._lanes.unwritten
             return self._finish()
         finally:
             server.close()

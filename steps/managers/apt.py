@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from steps.managers import apt_messages, apt_state
-from steps.managers.base import Argv, Holder, Kept, Simulation, Snapshot
+from steps.managers import apt_keep, apt_messages, apt_state
+from steps.managers.base import Argv, Holder, Keep, Kept, Simulation, Snapshot
 from steps.model.action import ManagerName, Packages
 from steps.model.base import Words
 
@@ -68,13 +68,13 @@ class Apt:
         """Return every package with its state, automatic mark and hold."""
         return apt_state.snapshot(host)
 
-    def keeping(self, simulation: Simulation, host: Host, folder: str) -> tuple[Argv, ...]:
-        """Return one command a package: a copy of what lies in apt's cache, else a download of the same version."""
-        return apt_state.keeping(simulation, host, folder)
+    def keeping(self, simulation: Simulation, host: Host, folder: str) -> tuple[Keep, ...]:
+        """Return for each package a copy of what lies in apt's cache, else a download, else a rebuild from its installed files."""
+        return apt_keep.keeping(simulation, host, folder)
 
     def kept(self, simulation: Simulation, host: Host, folder: str) -> Kept:
         """Return the .debs in `folder` of the packages that would be replaced."""
-        return apt_state.kept(simulation, host, folder)
+        return apt_keep.kept(simulation, host, folder)
 
     def restore(self, before: Snapshot, after: Snapshot, kept: Kept, names: frozenset[str] | None = None) -> tuple[Argv, ...]:
         """Return the one transaction that puts every version back and purges what is new, then the marks and holds."""
@@ -91,6 +91,10 @@ class Apt:
     def installed(self, host: Host, names: tuple[str, ...]) -> Mapping[str, str | None]:
         """Return what dpkg has installed and configured."""
         return apt_state.installed(host, names)
+
+    def settings_of(self, names: tuple[str, ...], host: Host) -> tuple[str, ...]:
+        """Return what dpkg calls conffiles."""
+        return apt_state.settings_of(names, host)
 
     def lock_holder(self, host: Host) -> Holder | None:
         """Return who holds dpkg's or apt's locks, from the kernel's table of locks."""

@@ -136,43 +136,15 @@ def installed(host: Host, names: tuple[str, ...]) -> Mapping[str, str | None]:
     return found
 
 
-# --- packages put aside ---------------------------------------------------------------------------
+_CONFFILE = re.compile(r"^ (/\S.*?) (?:[0-9a-f]{32}|newconffile)(?: obsolete)?$", re.MULTILINE)
 
 
-def _file_name(name: str, version: str, architecture: str) -> str:
-    """Return the name that apt gives a .deb in its cache: the colon of an epoch is written %3a."""
-    return f"{name.partition(':')[0]}_{version.replace(':', '%3a')}_{architecture}.deb"
-
-
-def _candidates(change: Change, folder: str) -> str:
-    return f"{folder}/{_file_name(change.name, change.before or '', '*')}"
-
-
-def keeping(simulation: Simulation, host: Host, folder: str) -> tuple[Argv, ...]:
-    """Return what fills `folder` with the .debs of `simulation.replaced`."""
-    commands: list[Argv] = []
-    for change in simulation.replaced:
-        cached = host.glob(_candidates(change, "/var/cache/apt/archives"))
-        if host.glob(_candidates(change, folder)):
-            continue
-        if cached:
-            commands.append(("cp", "--reflink=auto", cached[0], folder))
-        else:
-            commands.append(("env", f"--chdir={folder}", "apt-get", "-q", "download", f"{change.name}={change.before}"))
-    return (("mkdir", "-p", folder), *commands) if commands else ()
-
-
-def kept(simulation: Simulation, host: Host, folder: str) -> Kept:
-    """Return what of `simulation.replaced` lies in `folder`, and what does not."""
-    files: dict[str, str] = {}
-    lost: list[str] = []
-    for change in simulation.replaced:
-        there = host.glob(_candidates(change, folder))
-        if there:
-            files[f"{change.name}={change.before}"] = there[0]
-        else:
-            lost.append(f"{change.name}={change.before}")
-    return Kept(files=files, lost=tuple(lost))
+def settings_of(names: tuple[str, ...], host: Host) -> tuple[str, ...]:
+    """Return the conffiles of the installed packages among `names`; a space in a name is none of a package's, but of its field."""
+    if not names:
+        return ()
+    told = host.run(("dpkg-query", "-W", "-f", r"${Conffiles}\n", *names), timeout=_PROBE_SECONDS)
+    return tuple(dict.fromkeys(_CONFFILE.findall(told.stdout)))
 
 
 # --- the way back ---------------------------------------------------------------------------------
@@ -191,6 +163,7 @@ def restore(before: Snapshot, after: Snapshot, kept: Kept, names: frozenset[str]
     if names is not None:
         before, after = before.only(names), after.only(names)
     back: dict[str, str] = {}
+    halves: list[str] = []
     gone: list[str] = []
     purge: list[str] = []
     for name in sorted(before.packages.keys() | after.packages.keys()):
@@ -198,19 +171,33 @@ def restore(before: Snapshot, after: Snapshot, kept: Kept, names: frozenset[str]
         if _present(was):
             if not _present(now) or now.version != was.version:
                 back[name] = kept.files.get(f"{name}={was.version}", f"{name}={was.version}")
+            elif now.status[1:] != was.status[1:]:
+                halves.append(kept.files.get(f"{name}={was.version}", f"{name}={was.version}"))
         elif now is not None:
             if _present(now):
                 gone.append(name)
             # What was removed but not purged before keeps its configuration files.
             if was is None:
                 purge.append(name)
-    commands: list[Argv] = []
+    commands = _made_whole(halves)
     if back or gone:
         permit = ("--allow-downgrades", "--allow-change-held-packages", "--no-install-recommends")
         commands.append(("apt-get", "-y", *SAFE, *permit, "install", *back.values(), *(f"{name}-" for name in gone)))
     if purge:
         commands.append(("dpkg", "--purge", *purge))
     return (*commands, *_marks(before, after, frozenset(back)))
+
+
+def _made_whole(halves: list[str]) -> list[Argv]:
+    """Return what unpacks again the packages of an upgrade that was cut off in the middle: until then apt does nothing at all."""
+    files = [name for name in halves if name.startswith("/")]
+    names = [name for name in halves if not name.startswith("/")]
+    commands: list[Argv] = []
+    if files:
+        commands.append(("dpkg", "--force-confdef", "--force-confold", "--install", *files))
+    if names:
+        commands.append(("apt-get", "-y", *SAFE, "--no-remove", "--reinstall", "install", *names))
+    return commands
 
 
 def _marks(before: Snapshot, after: Snapshot, back: frozenset[str]) -> tuple[Argv, ...]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from steps import text
-from steps.catalog import load
-from steps.errors import PreflightError
 from steps.model.action import ManagerName, Packages, PackagesAre
 from steps.model.base import Record, Words
 
@@ -83,6 +80,35 @@ class Kept(Record):
     lost: tuple[str, ...] = ()
 
 
+class NewFile(Record):
+    """A file that the engine writes on the way."""
+
+    path: str
+    data: bytes
+
+
+Step = Argv | NewFile
+
+
+PARTIAL = "partial"
+
+
+class Way(Record):
+    """Steps that lead to a kept package, one after the other; the first that fails ends them."""
+
+    steps: tuple[Step, ...]
+    fetches: bool = False
+    """Whether it needs the network: where there is none, it is tried once and not once a package."""
+
+
+class Keep(Record):
+    """How a package that will be replaced is put aside: the first way that works."""
+
+    file: str
+    """Its name; each way makes it in the folder's `PARTIAL`, and it is moved from there once it is whole and on disk."""
+    ways: tuple[Way, ...]
+
+
 class Holder(Record):
     """Who holds the package manager; process and name are `None` when they cannot be known (another namespace)."""
 
@@ -119,8 +145,8 @@ class PackageManager(Protocol):
         """Return all packages as they are; `None` when they cannot be read."""
         ...
 
-    def keeping(self, simulation: Simulation, host: Host, folder: str) -> tuple[Argv, ...]:
-        """Return what puts the packages that would be replaced aside in `folder`; one that fails is a package that is lost."""
+    def keeping(self, simulation: Simulation, host: Host, folder: str) -> tuple[Keep, ...]:
+        """Return how the packages that would be replaced are put aside in `folder`; one that no way leads to is lost."""
         ...
 
     def kept(self, simulation: Simulation, host: Host, folder: str) -> Kept:
@@ -141,6 +167,10 @@ class PackageManager(Protocol):
 
     def installed(self, host: Host, names: tuple[str, ...]) -> Mapping[str, str | None]:
         """Return the installed and configured version of each name, `None` for absent ones; a name that is missing is not known."""
+        ...
+
+    def settings_of(self, names: tuple[str, ...], host: Host) -> tuple[str, ...]:
+        """Return the configuration files of the installed packages among `names`."""
         ...
 
     def lock_holder(self, host: Host) -> Holder | None:
@@ -176,77 +206,6 @@ def manager(name: ManagerName) -> PackageManager:
             from steps.managers.pacman import Pacman
 
             return Pacman()
-
-
-# --- what is asked before anything is changed -----------------------------------------------------
-
-
-class Protected(Record):
-    """A package that no plan may remove, by name or shell pattern; `{kernel}` is the target's kernel."""
-
-    pattern: str
-    reason: Literal["base", "remote", "network", "desktop", "boot", "kernel"]
-
-
-def protected(name: str, kernel: str | None) -> str | None:
-    """Return why the package called `name` may never be removed, or `None` when it may."""
-    bare = name.partition(":")[0]
-    rows: tuple[Protected, ...] = load.rows("protected.toml", "protected", Protected)
-    for row in rows:
-        if "{kernel}" in row.pattern and kernel is None:
-            continue
-        if fnmatchcase(bare, row.pattern.replace("{kernel}", kernel or "")):
-            return row.reason
-    return None
-
-
-def check_return(action: Packages, simulation: Simulation, may_go: frozenset[str], *, kernel: str | None = None) -> None:
-    """Raise `PreflightError` when a transaction of an undo would remove more than `may_go`, or what no plan may remove."""
-    if simulation.problem is not None:
-        raise PreflightError("packages-refused", action=action.id, reason=text.say("en", simulation.problem))
-    _spare_protected(simulation, kernel)
-    _refuse_others(simulation, lambda name: name in may_go)
-
-
-def check(action: Packages, simulation: Simulation, host: Host, *, kernel: str | None = None) -> None:
-    """Raise `PreflightError` when the simulated transaction must not be started; nothing was changed yet."""
-    if simulation.problem is not None:
-        raise PreflightError("packages-refused", action=action.id, reason=text.say("en", simulation.problem))
-    _spare_protected(simulation, kernel)
-    _refuse_others(simulation, lambda name: any(fnmatchcase(name.partition(":")[0], allowed) for allowed in action.may_remove))
-    _check_space(simulation, host)
-
-
-def _spare_protected(simulation: Simulation, kernel: str | None) -> None:
-    """Raise when the transaction would remove what no plan may."""
-    for name in simulation.removed:
-        reason = protected(name, kernel)
-        if reason is not None:
-            raise PreflightError("removal-protected", package=name, reason=reason)
-
-
-def _refuse_others(simulation: Simulation, allowed: Callable[[str], bool]) -> None:
-    """Raise when the transaction would remove a package that is not `allowed` to go."""
-    unexpected = [name for name in simulation.removed if not allowed(name)]
-    if unexpected:
-        raise PreflightError("removal-refused", packages=" ".join(unexpected), count=len(unexpected))
-
-
-_SPARE = 200 << 20
-"""What a system needs to stay usable: logs, an initramfs."""
-
-
-def _check_space(simulation: Simulation, host: Host) -> None:
-    """Raise when the unpacked packages or the download do not fit; apt itself checks the download only."""
-    for path, needed in (("/usr", simulation.disk_bytes), ("/var/cache", simulation.download_bytes), ("/", simulation.disk_bytes)):
-        free = host.free_bytes(path)
-        if needed is not None and free is not None and needed + _SPARE > free:
-            raise PreflightError("space-too-small", path=path, needed=_gigabytes(needed + _SPARE), free=_gigabytes(free))
-
-
-def _gigabytes(size: int) -> str:
-    """Return a size as disks are labelled."""
-    return f"{size / 1e9:.1f} GB"
 
 
 # --- probes ---------------------------------------------------------------------------------------

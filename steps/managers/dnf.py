@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from steps.managers import rpm
-from steps.managers.base import Argv, Change, Holder, Kept, Simulation, Snapshot
+from steps.managers.base import PARTIAL, Argv, Change, Holder, Keep, Kept, Simulation, Snapshot, Way
 from steps.model.action import ManagerName, Packages
 from steps.model.base import Words, phrase
 
@@ -89,23 +89,21 @@ class Dnf:
         number = re.search(r"^\s*(\d+) ", told.stdout, re.MULTILINE)
         return Snapshot(manager="dnf", packages=packages, transaction=number[1] if number else None)
 
-    def keeping(self, simulation: Simulation, host: Host, folder: str) -> tuple[Argv, ...]:
+    def keeping(self, simulation: Simulation, host: Host, folder: str) -> tuple[Keep, ...]:
         """Return one download a package that would be replaced (`dnf download` is in dnf-plugins-core)."""
-        return tuple(
-            ("dnf", "download", "--destdir", folder, f"{change.name}-{change.before}") for change in simulation.replaced if change.before
-        )
+        found: list[Keep] = []
+        for spec, file in _replaced(simulation, host).values():
+            if not host.exists(f"{folder}/{file}"):
+                found.append(
+                    Keep(file=file, ways=(Way(steps=(("dnf", "download", "--destdir", f"{folder}/{PARTIAL}", spec),), fetches=True),))
+                )
+        return tuple(found)
 
     def kept(self, simulation: Simulation, host: Host, folder: str) -> Kept:
         """Return the rpms in `folder`; what is missing can only come from a repository."""
-        files: dict[str, str] = {}
-        lost: list[str] = []
-        for change in simulation.replaced:
-            there = host.glob(f"{folder}/{change.name}-{(change.before or '').rpartition(':')[2]}.*.rpm")
-            if there:
-                files[f"{change.name}={change.before}"] = there[0]
-            else:
-                lost.append(f"{change.name}={change.before}")
-        return Kept(files=files, lost=tuple(lost))
+        replaced = _replaced(simulation, host)
+        files = {package: f"{folder}/{file}" for package, (_, file) in replaced.items() if host.exists(f"{folder}/{file}")}
+        return Kept(files=files, lost=tuple(package for package in replaced if package not in files))
 
     def restore(self, before: Snapshot, after: Snapshot, kept: Kept, names: frozenset[str] | None = None) -> tuple[Argv, ...]:
         """Return dnf's own rollback to the transaction before; for some packages only, removal of what is new and exact reinstalls."""
@@ -136,6 +134,10 @@ class Dnf:
         """Return what rpm has installed."""
         return rpm.installed(host, names)
 
+    def settings_of(self, names: tuple[str, ...], host: Host) -> tuple[str, ...]:
+        """Return what rpm calls configuration files."""
+        return rpm.settings_of(names, host)
+
     def lock_holder(self, host: Host) -> Holder | None:
         """Return the process that dnf wrote into its lock file."""
         text = host.read("/var/run/dnf.pid") or host.read("/var/lib/dnf/rpmdb_lock.pid")
@@ -154,6 +156,23 @@ class Dnf:
         """Return dnf's own first error line."""
         found = _ERROR.search(output)
         return phrase("manager.dnf.error", text=found["text"].strip()) if found else None
+
+
+def _replaced(simulation: Simulation, host: Host) -> Mapping[str, tuple[str, str]]:
+    """Return for each package that would be replaced, as "name=version", how dnf names it and its file.
+
+    The table of a transaction says the version that comes; the one that goes is rpm's to say.
+    """
+    installed = rpm.packages(host) or {}
+    found: dict[str, tuple[str, str]] = {}
+    for change in simulation.replaced:
+        if package := installed.get(change.name):
+            plain = package.version.rpartition(":")[2]
+            found[f"{change.name}={package.version}"] = (
+                f"{change.name}-{package.version}.{package.architecture}",
+                f"{change.name}-{plain}.{package.architecture}.rpm",
+            )
+    return found
 
 
 def parse(output: str) -> Simulation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from steps.managers.base import Argv, Holder, Kept, Simulation, Snapshot
+from steps.managers.base import Argv, Holder, Keep, Kept, Simulation, Snapshot
 from steps.model.action import Packages
 from steps.model.base import Words, phrase
 
@@ -24,7 +24,7 @@ class Planned:
         """Return the refusal: without a simulation that we can read, nothing is started."""
         return Simulation(problem=phrase("manager.plan-only", text=action.manager))
 
-    def keeping(self, simulation: Simulation, host: Host, folder: str) -> tuple[Argv, ...]:
+    def keeping(self, simulation: Simulation, host: Host, folder: str) -> tuple[Keep, ...]:
         """Return nothing: nothing was started."""
         return ()
 
@@ -41,6 +41,10 @@ class Planned:
         return Simulation()
 
     def repair(self, host: Host) -> tuple[Argv, ...]:
+        """Return nothing: nothing was started."""
+        return ()
+
+    def settings_of(self, names: tuple[str, ...], host: Host) -> tuple[str, ...]:
         """Return nothing: nothing was started."""
         return ()
 

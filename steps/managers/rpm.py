@@ -36,3 +36,11 @@ def installed(host: Host, names: tuple[str, ...]) -> Mapping[str, str | None]:
         lines = [line.split("\t") for line in told.stdout.splitlines() if line.count("\t") == 2]
         found[name] = lines[-1][1] if told.status == 0 and lines else None
     return found
+
+
+def settings_of(names: tuple[str, ...], host: Host) -> tuple[str, ...]:
+    """Return the configuration files of the installed packages among `names`."""
+    if not names:
+        return ()
+    # Of a package that is not installed rpm says so in a sentence, in the same stream.
+    return tuple(line for line in host.run(("rpm", "-qc", *names), timeout=60.0).stdout.splitlines() if line.startswith("/"))

@@ -29,7 +29,7 @@ lab_behave() {
 """
 
 
-def _configure(body: str) -> str:
+def configure(body: str) -> str:
     """Return a postinst that first does what the tests asked for, then `body`."""
     return f'#!/bin/sh\nset -e\n{_BEHAVE}\nif [ "$1" = configure ]; then\nlab_behave\n{body}\nfi\nexit 0\n'
 
@@ -98,7 +98,7 @@ def _dressed(deb: Deb) -> Deb:
     files, scripts = dict(deb.files), dict(deb.scripts)
     version = _upstream(deb.version)
     if deb.name in ("nvidia-kernel-dkms", "nvidia-kernel-open-dkms"):
-        scripts["postinst"] = _configure(_DKMS_BUILD.replace("@VERSION@", version))
+        scripts["postinst"] = configure(_DKMS_BUILD.replace("@VERSION@", version))
         scripts["prerm"] = _DKMS_REMOVE.replace("@VERSION@", version)
     elif deb.name == "nvidia-driver-cuda":
         files["/usr/bin/nvidia-smi"] = _program(_SMI.replace("@VERSION@", version))
@@ -107,22 +107,22 @@ def _dressed(deb: Deb) -> Deb:
     elif deb.name.startswith("cuda-nvcc-"):
         release = deb.name[len("cuda-nvcc-") :].replace("-", ".")
         files[f"/usr/local/cuda-{release}/bin/nvcc"] = _program(_NVCC.replace("@RELEASE@", release).replace("@BUILD@", version))
-        scripts["postinst"] = _configure("")
+        scripts["postinst"] = configure("")
     elif deb.name.startswith("cuda-cudart-") and "dev" not in deb.name:
         release = deb.name[len("cuda-cudart-") :].replace("-", ".")
         files[f"/usr/local/cuda-{release}/version.json"] = File(b'{"cuda": {"version": "%s"}}\n' % version.encode())
     elif deb.name.startswith("cuda-toolkit-") and deb.name.endswith("-config-common") and deb.name.count("-") == 5:
         release = ".".join(deb.name.split("-")[2:4])
         link = f"update-alternatives --install /usr/local/cuda cuda /usr/local/cuda-{release} {release.replace('.', '')}"
-        scripts["postinst"] = _configure(link)
+        scripts["postinst"] = configure(link)
         scripts["prerm"] = f'#!/bin/sh\nset -e\n[ "$1" = remove ] && update-alternatives --remove cuda /usr/local/cuda-{release}\nexit 0\n'
     elif deb.name == "cuda-toolkit-config-common":
         files["/etc/ld.so.conf.d/000_cuda.conf"] = File(b"/usr/local/cuda/targets/x86_64-linux/lib\n")
-        scripts["postinst"] = _configure("ldconfig")
+        scripts["postinst"] = configure("ldconfig")
     elif deb.name == "libnccl2":
         files[f"/usr/lib/x86_64-linux-gnu/libnccl.so.{_upstream(deb.version)}"] = File()
     elif deb.name.startswith(("libcudnn9-cuda", "libcublas-1")):
-        scripts["postinst"] = _configure("ldconfig")
+        scripts["postinst"] = configure("ldconfig")
     return Deb(deb.name, deb.version, deb.architecture, deb.installed, deb.relations, files, scripts)
 
 
@@ -196,7 +196,7 @@ def misbehaving() -> list[Deb]:
     def odd(
         name: str, body: str = "", *, version: str = "1.0", depends: str = "", files: dict[str, File] | None = None, size: int = 60
     ) -> Deb:
-        scripts = {"postinst": _configure(body)} if body else {}
+        scripts = {"postinst": configure(body)} if body else {}
         return Deb(name, version, "all", size, {"Depends": depends} if depends else {}, files or {}, scripts)
 
     count = 'i=0; while [ $i -lt "$n" ]; do i=$((i+1)); echo "working $i/$n"; sleep 1; done'

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from email.utils import formatdate
 from pathlib import Path
 
-from tests.lab import catalogue
+from tests.lab import catalogue, shaken
 from tests.lab.debs import Deb, pack, stanza
 
 HOSTS = ("developer.download.nvidia.com", "deb.debian.org")
@@ -40,6 +40,10 @@ class SigningKey:
         """Write InRelease and Release.gpg beside `release`."""
         self._gpg("--clearsign", "-o", str(release.with_name("InRelease")), str(release))
         self._gpg("--armor", "--detach-sign", "-o", str(release.with_name("Release.gpg")), str(release))
+
+    def clear_sign(self, source: Path, target: Path, digest: str) -> None:
+        """Write `source` with a signature by `digest` around it."""
+        self._gpg("--digest-algo", digest, "--clearsign", "-o", str(target), str(source))
 
     def stop(self) -> None:
         """End the agent that gpg left behind."""
@@ -83,6 +87,22 @@ def _certificates(folder: Path) -> None:
     (folder / "names").write_text(f"subjectAltName={names}\n", encoding="utf-8")
     signing = ("-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "3650", "-extfile", "names")
     openssl("x509", "-req", "-in", "server.csr", *signing, "-out", "server.crt")
+    # One that nobody vouches for.
+    openssl("req", "-x509", *days, "-subj", "/CN=wrong", "-keyout", "wrong.key", "-out", "wrong.crt")
+
+
+def _variants(folder: Path, release: Path, key: SigningKey, other: SigningKey) -> None:
+    """Write the releases that apt has to refuse: past their date, of a stranger's, and by a digest that is weak."""
+    folder.mkdir()
+    said = release.read_text(encoding="utf-8")
+    for name, signer, text, digest in (
+        ("expired", key, f"Valid-Until: {formatdate(0, usegmt=True)}\n{said}", "SHA256"),
+        ("foreign", other, said, "SHA256"),
+        ("weak", key, said, "SHA1"),
+    ):
+        source = folder / f"{name}.text"
+        source.write_text(text, encoding="utf-8")
+        signer.clear_sign(source, folder / name, digest)
 
 
 def build(folder: Path) -> None:
@@ -91,16 +111,19 @@ def build(folder: Path) -> None:
     shutil.rmtree(making, ignore_errors=True)
     # gpg-agent's socket path has a short limit, so its home is not below the cache.
     with tempfile.TemporaryDirectory(prefix="lab-key-", dir="/tmp") as home:
-        key = SigningKey(Path(home) / "g")
+        key, other = SigningKey(Path(home) / "g"), SigningKey(Path(home) / "o")
         try:
             keyring = catalogue.keyring(key.public())
             nvidia = making / "developer.download.nvidia.com/compute/cuda/repos/debian12/x86_64"
-            write(nvidia, [*catalogue.nvidia(), keyring, *catalogue.misbehaving()], key, origin="NVIDIA", label="NVIDIA CUDA")
+            debs = [*catalogue.nvidia(), keyring, *catalogue.misbehaving(), *shaken.packages()]
+            write(nvidia, debs, key, origin="NVIDIA", label="NVIDIA CUDA")
+            _variants(making / "variants", nvidia / "Release", key, other)
             (nvidia / "3bf863cc.pub").write_bytes(key.public())
             write(making / "deb.debian.org/debian/lab", catalogue.debian(), key, origin="Debian", label="Debian")
             (making / "debian.gpg").write_bytes(key.public())
         finally:
             key.stop()
+            other.stop()
     _certificates(making / "tls")
     making.rename(folder)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from steps.errors import PreflightError
-from steps.managers import apt_repository, base
+from steps.managers import apt_repository, base, preflight
 from steps.managers.base import Change, Holder
 from steps.model.action import installing
 from steps.model.base import Phrase
@@ -118,7 +118,7 @@ def test_the_simulation_names_every_package_and_both_sizes(shelf: LabHost) -> No
 def test_what_does_not_fit_is_refused_although_apt_would_go_on(shelf: LabHost) -> None:
     action = installing("apt", "t", "t", ("lab-big",))
     with pytest.raises(PreflightError) as refusal:
-        base.check(action, APT.simulate(action, shelf), shelf)
+        preflight.check(action, APT.simulate(action, shelf), shelf)
     assert refusal.value.code == "space-too-small"
 
 
@@ -128,7 +128,7 @@ def test_a_removal_that_the_plan_does_not_name_is_refused(stocked: LabHost) -> N
     simulation = APT.simulate(switch, stocked)
     assert set(simulation.removed) == {"nvidia-open", "nvidia-kernel-open-dkms"}
     with pytest.raises(PreflightError) as refusal:
-        base.check(switch, simulation, stocked)
+        preflight.check(switch, simulation, stocked)
     assert refusal.value.code == "removal-refused"
     result = perform(stocked, switch)
     assert result is not None
@@ -142,7 +142,7 @@ def test_ssh_is_never_removed_whatever_a_plan_allows(stocked: LabHost) -> None:
     done(stocked, installing("apt", "t", "t", ("openssh-server",)))
     action = installing("apt", "t", "t", ("lab-evicts-ssh",), may_remove=("*",))
     with pytest.raises(PreflightError) as refusal:
-        base.check(action, APT.simulate(action, stocked), stocked)
+        preflight.check(action, APT.simulate(action, stocked), stocked)
     assert (refusal.value.code, refusal.value.params["package"]) == ("removal-protected", "openssh-server")
 
 
@@ -200,11 +200,17 @@ def test_a_replaced_driver_comes_back_from_the_packages_put_aside(stocked: LabHo
     assert before.packages["nvidia-driver"].version == "570.124.06-1"
     action = installing("apt", "t", "t", ("nvidia-open",), may_remove=("cuda-drivers", "nvidia-kernel-dkms"))
     simulation = APT.simulate(action, stocked)
-    base.check(action, simulation, stocked)
+    preflight.check(action, simulation, stocked)
     folder = "/var/lib/bringup/return/1"
-    for argv in APT.keeping(simulation, stocked, folder):
+    for argv in (
+        ("mkdir", "-p", f"{folder}/{base.PARTIAL}"),
+        *(keep.ways[0].steps[0] for keep in APT.keeping(simulation, stocked, folder)),
+    ):
+        assert isinstance(argv, tuple)
         result = start(stocked.machine, argv)
         assert result.returncode == 0, result.stderr
+    for file in stocked.machine.path(f"{folder}/{base.PARTIAL}").iterdir():
+        file.rename(file.parent.parent / file.name)
     kept = APT.kept(simulation, stocked, folder)
     assert (len(kept.files), kept.lost) == (13, ())
     done(stocked, action)

@@ -1,0 +1,125 @@
+"""What is asked of a simulated transaction before anything is changed: what would go, and whether what comes fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Literal
+
+from steps import text
+from steps.catalog import load
+from steps.errors import PreflightError
+from steps.managers.base import Simulation
+from steps.model.action import Packages
+from steps.model.base import Record
+
+if TYPE_CHECKING:
+    from steps.host.base import Host
+
+
+class Protected(Record):
+    """A package that no plan may remove, by name or shell pattern; `{kernel}` is the target's kernel."""
+
+    pattern: str
+    reason: Literal["base", "remote", "network", "desktop", "boot", "kernel"]
+
+
+def protected(name: str, kernel: str | None) -> str | None:
+    """Return why the package called `name` may never be removed, or `None` when it may."""
+    bare = name.partition(":")[0]
+    rows: tuple[Protected, ...] = load.rows("protected.toml", "protected", Protected)
+    for row in rows:
+        if "{kernel}" in row.pattern and kernel is None:
+            continue
+        if fnmatchcase(bare, row.pattern.replace("{kernel}", kernel or "")):
+            return row.reason
+    return None
+
+
+def check_return(action: Packages, simulation: Simulation, may_go: frozenset[str], *, kernel: str | None = None) -> None:
+    """Raise `PreflightError` when a transaction of an undo would remove more than `may_go`, or what no plan may remove."""
+    if simulation.problem is not None:
+        raise PreflightError("packages-refused", action=action.id, reason=text.say("en", simulation.problem))
+    _spare_protected(simulation, kernel)
+    _refuse_others(simulation, lambda name: name in may_go)
+
+
+def check(action: Packages, simulation: Simulation, host: Host, *, kernel: str | None = None) -> None:
+    """Raise `PreflightError` when the simulated transaction must not be started; nothing was changed yet."""
+    if simulation.problem is not None:
+        raise PreflightError("packages-refused", action=action.id, reason=text.say("en", simulation.problem))
+    _spare_protected(simulation, kernel)
+    _refuse_others(simulation, lambda name: any(fnmatchcase(name.partition(":")[0], allowed) for allowed in action.may_remove))
+    _check_space(simulation, host)
+
+
+def _spare_protected(simulation: Simulation, kernel: str | None) -> None:
+    """Raise when the transaction would remove what no plan may."""
+    for name in simulation.removed:
+        reason = protected(name, kernel)
+        if reason is not None:
+            raise PreflightError("removal-protected", package=name, reason=reason)
+
+
+def _refuse_others(simulation: Simulation, allowed: Callable[[str], bool]) -> None:
+    """Raise when the transaction would remove a package that is not `allowed` to go."""
+    unexpected = [name for name in simulation.removed if not allowed(name)]
+    if unexpected:
+        raise PreflightError("removal-refused", packages=" ".join(unexpected), count=len(unexpected))
+
+
+_SPARE = 200 << 20
+"""What a system needs to stay usable: logs, the next boot's files."""
+
+
+def _check_space(simulation: Simulation, host: Host) -> None:
+    """Raise when what comes does not fit on one of the file systems that it goes to; apt itself checks the download only.
+
+    Packages that were fetched lie there until all are unpacked, so places on one disk add up.
+    """
+    needs = {"/usr": simulation.disk_bytes, "/var/cache": simulation.download_bytes, "/boot": _next_initramfs(simulation, host)}
+    disks = _disks(("/", *needs), host)
+    grouped: dict[str, list[str]] = {}
+    for path in needs:
+        # Where the disk is not known, each place is looked at by itself.
+        grouped.setdefault(disks.get(path, path), []).append(path)
+    for paths in grouped.values():
+        known = [size for path in paths if (size := needs[path]) is not None]
+        free = host.free_bytes(paths[0])
+        needed = sum(size for size in known if size > 0) + _SPARE
+        if any(size > 0 for size in known) and free is not None and needed > free:
+            raise PreflightError("space-too-small", path=paths[0], needed=_gigabytes(needed), free=_gigabytes(free))
+
+
+def _disks(paths: tuple[str, ...], host: Host) -> dict[str, str]:
+    """Return the device number that each path lies on; without those that are not there."""
+    told = host.run(("stat", "-L", "-c", "%d %n", "--", *paths)).stdout
+    return {path: device for device, path in (line.split(" ", 1) for line in told.splitlines() if " " in line)}
+
+
+_BOOT = (
+    "dkms",
+    "linux-image-*",
+    "linux-modules-*",
+    "kernel-*",
+    "initramfs-tools*",
+    "dracut*",
+    "*nvidia*dkms*",
+    "*nvidia-kernel*",
+    "kmod-*",
+)
+"""Packages after which an initramfs is written anew."""
+
+
+def _next_initramfs(simulation: Simulation, host: Host) -> int | None:
+    """Return how much `/boot` is needed for a while, a new initramfs being written beside the old one; `None`: none is, or not known."""
+    if not any(fnmatchcase(change.name, pattern) for change in simulation.changes for pattern in _BOOT):
+        return None
+    images = (*host.glob("/boot/initrd*"), *host.glob("/boot/initramfs*"))
+    told = host.run(("stat", "-L", "-c", "%s", "--", *images)).stdout.split() if images else []
+    return max((int(size) for size in told if size.isdigit()), default=None)
+
+
+def _gigabytes(size: int) -> str:
+    """Return a size as disks are labelled."""
+    return f"{size / 1e9:.1f} GB"
