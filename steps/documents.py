@@ -69,7 +69,7 @@ def nested(patch: Patch) -> Document:
 def machine(facts: Machine, language: Language) -> Document:
     """Return the `detect` document."""
     body = msgspec.to_builtins(msgspec.structs.replace(facts, offers=None))
-    for name in ("offers", "library_path", "headers", "held", "told"):
+    for name in ("offers", "library_path", "headers", "held", "told", "boot"):
         del body[name]
     body["gaps"] = [finding(gap, language) for gap in facts.gaps]
     return document("detect", body)

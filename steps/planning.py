@@ -15,6 +15,7 @@ from steps.registry import SETUP, steps_of
 
 PROOF = "verify"
 """The id of the plan's last action."""
+NEXT_BOOT = "next-boot"
 
 
 def findings(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
@@ -29,6 +30,7 @@ def make_plan(machine: Machine, answers: Profile, target: Target, made: float) -
     `made` is the time of making, in seconds since the epoch.
     """
     actions = _reboot_last(tuple(action for step in steps_of(SETUP, machine) for action in step.actions(machine, answers, target)))
+    actions = _look_before_reboot(actions, target)
     if any(not isinstance(action, Manual) for action in actions):
         actions += (_proof(actions, target),)
     return Plan(made=made, target=target, profile=answers, actions=actions)
@@ -40,6 +42,25 @@ def _reboot_last(actions: tuple[AnyAction, ...]) -> tuple[AnyAction, ...]:
     others = tuple(action for action in actions if not isinstance(action, Reboot))
     needs = tuple(action.id for action in others)
     return (*others, *(msgspec.structs.replace(reboot, needs=needs) for reboot in reboots[:1]))
+
+
+def _look_before_reboot(actions: tuple[AnyAction, ...], target: Target) -> tuple[AnyAction, ...]:
+    """Return the actions with the next boot looked at before the reboot into a new driver: nobody is sent into one without it."""
+    reboot = next((at for at, action in enumerate(actions) if isinstance(action, Reboot)), None)
+    if reboot is None or target.root != "/" or not any(action.id == "driver.install" for action in actions):
+        return actions
+    look = Run(
+        id=NEXT_BOOT,
+        title=phrase("verify.action.next-boot"),
+        why=phrase("verify.action.next-boot-why"),
+        lane="proof",
+        needs=tuple(action.id for action in actions[:reboot]),
+        argv=(*resources.self_command(), "verify", "--next-boot"),
+        outside=True,
+        seconds=15.0,
+    )
+    after = msgspec.structs.replace(actions[reboot], needs=(*actions[reboot].needs, NEXT_BOOT))
+    return (*actions[:reboot], look, after, *actions[reboot + 1 :])
 
 
 def _proof(actions: tuple[AnyAction, ...], target: Target) -> Run:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from steps import checklist, proof, tuning
+from steps import boot_proof, checklist, proof, tuning
 from steps.compat import nccl_conf as conf
 from steps.errors import PreflightError
 from steps.managers import python
 from steps.managers.base import module_files
 from steps.model.base import Record, Words, phrase
-from steps.model.finding import StepKey
+from steps.model.finding import Finding, StepKey
 from steps.model.machine import Accelerator, Machine, judged
 from steps.model.plan import Target
 from steps.model.profile import Profile
@@ -53,11 +53,14 @@ class Trial(Record):
 Try = Callable[["Host", Trial], Rung]
 
 
-def prove(host: Host, machine: Machine, answers: Profile, target: Target, *, burn: int = 0) -> tuple[Rung, ...]:
+def prove(
+    host: Host, machine: Machine, answers: Profile, target: Target, *, burn: int = 0, boot: tuple[Finding, ...] | None = None
+) -> tuple[Rung, ...]:
     """Return every rung of the ladder, tried on `host`; on a recording all are skipped, for nothing can be tried there.
 
     What cannot pass here, such as a GPU's rung without a GPU, is skipped with its reason and never passed; where a rung of the
-    driver breaks, what stands on it is skipped.
+    driver breaks, what stands on it is skipped. `boot` is what `boot_proof.findings` said of the next boot; without it there is
+    no rung for that.
     """
     trial = Trial(machine=machine, answers=answers, target=target, burn=burn)
     if host.rehearsal:
@@ -67,7 +70,7 @@ def prove(host: Host, machine: Machine, answers: Profile, target: Target, *, bur
     for name, rung in _SYSTEM.items():
         broken = broken_at(system)
         system.append(skipped(name, because("after", rung=broken)) if broken and name in STANDING else _excused(rung(host, trial), trial))
-    return (*system, *_switches(trial), *_environment(host, trial, broken_at(system)))
+    return (*system, *_next_boot(boot), *_switches(trial), *_environment(host, trial, broken_at(system)))
 
 
 CARRYING, STANDING = ("device-nodes", "module", "cuda"), ("cuda", "nvcc-sample")
@@ -77,6 +80,10 @@ CARRYING, STANDING = ("device-nodes", "module", "cuda"), ("cuda", "nvcc-sample")
 def broken_at(rungs: list[Rung]) -> str | None:
     """Return the first rung that broke of those that carry the others."""
     return next((rung.id for rung in rungs if rung.state == "failed" and rung.id in CARRYING), None)
+
+
+def _next_boot(boot: tuple[Finding, ...] | None) -> tuple[Rung, ...]:
+    return () if boot is None else (boot_proof.rung(boot),)
 
 
 def _excused(rung: Rung, trial: Trial) -> Rung:

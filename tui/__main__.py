@@ -125,6 +125,8 @@ def run(asked: Mapping[str, Any], environ: Mapping[str, str], language: Language
         case "runs":
             return runs.runs(console)
         case "verify":
+            if asked.get("next_boot"):
+                return runs.next_boot(console)
             return runs.verify(console, environ, of_run=bool(asked.get("of_run")), burn=int(asked.get("burn") or 0))
         case _:
             from tui import running

@@ -242,3 +242,17 @@ def distribution_of(os_id: str | None, version: str | None) -> Distribution | No
 def newer(row: Branch) -> tuple[int, ...]:
     """Return the key by which branches are ordered."""
     return number(row.name)
+
+
+class Signer(Record):
+    """One who signs modules for kernels that carry the key themselves; `name` is what modinfo prints."""
+
+    name: str
+    source: str
+    confidence: str | None = None
+
+
+@remembered
+def signers() -> frozenset[str]:
+    """Return the names of those whose modules load under Secure Boot without a key being enrolled."""
+    return frozenset(row.name for row in rows("signers.toml", "signers", Signer))

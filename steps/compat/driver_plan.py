@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from steps.compat import driver_packages
 from steps.compat.case import Case
+from steps.compat.next_boot import kernel_by_itself
 from steps.compat.system_rules import signed
 from steps.managers import apt_repository
 from steps.model.action import (
@@ -44,7 +45,8 @@ def plan(case: Case, target: Target) -> tuple[AnyAction, ...]:
 
 def _headers(case: Case, kernel: str | None) -> tuple[AnyAction, ...]:
     """Return what brings the kernel's headers: without them DKMS builds nothing and reports success."""
-    names = driver_packages.headers(case, kernel)
+    coming = kernel_by_itself(case.machine)
+    names = tuple(dict.fromkeys(name for one in (kernel, coming) for name in driver_packages.headers(case, one)))
     if not names:
         return ()
     title, why = phrase("driver.action.headers", kernel=kernel or "?"), phrase("driver.why.headers")

@@ -8,6 +8,7 @@ from steps.catalog import stack
 from steps.catalog.versions import at_least, line, number
 from steps.compat.case import Case, archive_name
 from steps.compat.findings import driver_finding
+from steps.compat.next_boot import kernel_by_itself
 from steps.model.base import Words, phrase
 from steps.model.finding import Finding, Patch
 
@@ -149,6 +150,15 @@ def kernel_too_new_for_driver(case: Case) -> Found:
         return ()
     because = (phrase("driver.because.kernel", kernel=kernel), phrase("driver.because.kernel-limit", branch=row.name, limit=limit))
     return (driver_finding(case, "kernel-too-new-for-driver", "error", because, row.source, kernel=line(kernel), limit=limit),)
+
+
+def next_boot_other_kernel(case: Case) -> Found:
+    """Another kernel than the one that runs starts at the next boot: it needs its module too."""
+    kernel, coming = case.machine.os.kernel, kernel_by_itself(case.machine)
+    if case.driver.origin != "planned" or kernel is None or coming is None or coming == kernel:
+        return ()
+    because = (phrase("driver.because.runs", kernel=kernel), phrase("driver.because.boot-default", kernel=coming))
+    return (driver_finding(case, "next-boot-other-kernel", "warning", because, "dkms(8)", subject=coming, kernel=coming, running=kernel),)
 
 
 def kernel_headers_missing(case: Case) -> Found:

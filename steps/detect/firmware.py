@@ -12,6 +12,7 @@ from steps.model.machine import Accelerator, Firmware, FirmwareSriov, SriovDevic
 
 ASKED = (("mokutil", "--sb-state"),)
 ENROLLED = ("mokutil", "--list-enrolled")
+QUEUED = ("mokutil", "--list-new")
 _DMI = "/sys/class/dmi/id"
 _EFIVARS = "/sys/firmware/efi/efivars"
 _GLOBAL = "8be4df61-93ca-11d2-aa0d-00e098032b8c"
@@ -36,7 +37,8 @@ def firmware(host: Probes, accelerators: tuple[Accelerator, ...]) -> Firmware:
         above_4g=_above_4g(host, accelerators),
         resizable_bar=_resizable_bar(accelerators),
         sriov=_sriov(host),
-        enrolled_keys=_enrolled_keys(host, uefi),
+        enrolled_keys=_keys(host, ENROLLED, uefi),
+        queued_keys=_keys(host, QUEUED, uefi),
         iommu_groups=_iommu_groups(host),
     )
 
@@ -141,15 +143,15 @@ def _sriov_device(host: Probes, at: str) -> SriovDevice | None:
     return SriovDevice(address=at.rsplit("/", 1)[-1], total=total, enabled=host.number(f"{at}/sriov_numvfs")) if total > 0 else None
 
 
-def _enrolled_keys(host: Probes, uefi: bool | None) -> tuple[str, ...] | None:
-    """Return the names of the keys that the owner enrolled; shim keeps them, so there are none to list without UEFI."""
+def _keys(host: Probes, question: tuple[str, ...], uefi: bool | None) -> tuple[str, ...] | None:
+    """Return the names of the owner's keys that mokutil lists; shim keeps them, so there are none to list without UEFI."""
     if not uefi:
         return None
-    result = host.run(ENROLLED)
+    result = host.run(question)
     names = re.findall(r"^\s*Subject:.*?\bCN ?= ?(.+?)\s*$", result.stdout, re.MULTILINE)
     if names:
         return tuple(dict.fromkeys(names))
-    return () if result.status in (0, 1) and re.search(r"MokListRT is empty|MokListXRT is empty", result.text) else None
+    return () if result.status in (0, 1) and re.search(r"Mok(?:ListRT|ListXRT|New) is empty", result.text) else None
 
 
 def _iommu_groups(host: Probes) -> dict[str, int] | None:

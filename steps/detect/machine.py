@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from steps.detect import accelerators as cards
 from steps.detect import (
+    boot,
     bridges,
     cpu,
     disks,
@@ -84,6 +85,7 @@ def _detect(host: Probes) -> Machine:
         library_path=toolkits.library_path(host),
         headers=system.headers(host, os.kernel),
         held=packages.held(host),
+        boot=boot.entries(host) if nvidia else None,
         told=told.told(host, found, installed),
         gaps=gaps.gaps(host, gaps.Seen(os=os, memory=main_memory, firmware=board, cards=found, driver=driven, smi=said, users=users_now)),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from steps import documents, lines, planning, profiles
+from steps import boot_proof, documents, lines, planning, profiles
 from steps import verify as ladder
 from steps.detect.machine import detect as detect_machine
 from steps.engine import client
@@ -82,6 +82,18 @@ def runs(console: Console) -> int:
     return DONE
 
 
+def next_boot(console: Console) -> int:
+    """Print what the next boot will start; 20 when the kernel that starts by itself would come up without the driver.
+
+    The run asks this before it says "reboot".
+    """
+    asked = console.asked
+    host = host_of(asked)
+    found = boot_proof.findings(host, detect_machine(host)) or ()
+    console.lines(lines.findings(found, asked.language))
+    return PROOF_FAILED if any(one.severity == "error" for one in found) else DONE
+
+
 def verify(console: Console, environ: Mapping[str, str], *, of_run: bool = False, burn: int = 0) -> int:
     """Prove the result and print the rungs; 20 when one failed.
 
@@ -94,8 +106,9 @@ def verify(console: Console, environ: Mapping[str, str], *, of_run: bool = False
     host = host_of(asked)
     machine = detect_machine(host)
     answers = _verified_profile(asked, environ.get("BRINGUP_RUN") if of_run else None)
-    rungs = ladder.prove(host, machine, answers, target_of(asked, host, machine, environ), burn=burn)
-    found = planning.findings(machine, answers)
+    boot = None if host.rehearsal else boot_proof.findings(host, machine)
+    rungs = ladder.prove(host, machine, answers, target_of(asked, host, machine, environ), burn=burn, boot=boot)
+    found = (*planning.findings(machine, answers), *(boot or ()))
     if asked.json:
         console.document(documents.verdict(rungs, found, asked.language))
     else:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from steps import resources
 from steps.host import users
-from steps.host.base import Result
+from steps.host.base import Result, WritableHost
 from steps.host.files import FileTree, decoded
 
 MOST_OUTPUT = 16 << 20
@@ -23,6 +23,10 @@ NVML = ("bringup", "nvml")
 """The name under which our own question to NVML is asked and recorded; it is a program of this package."""
 USERS = ("bringup", "gpu-users")
 """The same for the question which processes hold a GPU: answered here, for /proc never keeps anybody waiting."""
+BOOT_MENU = ("bringup", "boot-menu")
+"""The same for the kernels that the boot loader may start: of its files only this is recorded, for they may hold passwords."""
+INITRAMFS = ("bringup", "initramfs")
+"""The same for the names in an initramfs, whose path follows."""
 NO_ANSWER = "bringup: the probe did not end in time"
 """Stands at the end of what a probe printed that was stopped, so that a recording tells it from one that was never run."""
 
@@ -40,7 +44,7 @@ class LocalHost(FileTree):
         """Return what the probe prints."""
         if argv == USERS:
             return users.holders()
-        told = _told_here(argv)
+        told = told_by_files(self, argv) or _told_here(argv)
         if told is not None:
             return told
         return run_bounded(resources.module_command("steps.host.nvml") if argv == NVML else argv, timeout)
@@ -52,6 +56,19 @@ class LocalHost(FileTree):
     def command(self, argv: tuple[str, ...]) -> tuple[str, ...]:
         """Return `argv` itself."""
         return argv
+
+
+def told_by_files(host: WritableHost, argv: tuple[str, ...]) -> Result | None:
+    """Return the answer to a question about the files of a system that is ours to read; `None` for a program's."""
+    if argv == BOOT_MENU:
+        from steps.host import boot_menu
+
+        return boot_menu.menu(host)
+    if argv[:2] == INITRAMFS and len(argv) == 3:
+        from steps.host import initramfs
+
+        return initramfs.contents(host, argv[2])
+    return None
 
 
 def _told_here(argv: tuple[str, ...]) -> Result | None:

@@ -67,6 +67,8 @@ class Firmware(Record):
     sriov: FirmwareSriov | None = None
     enrolled_keys: tuple[str, ...] | None = None
     """Names of the keys that the machine's owner enrolled (MOK); `None` when they could not be listed."""
+    queued_keys: tuple[str, ...] | None = None
+    """Names of the keys that wait for somebody at the console at the next boot; `None` when they could not be listed."""
     iommu_groups: Mapping[str, int] | None = None
     """Groups by the kind of their domain (`DMA-FQ`, `identity`); empty where the kernel does not tell the kind."""
 
@@ -378,6 +380,16 @@ class Told(Record):
     """The files that a plan would edit, as they are now."""
 
 
+class BootEntry(Record):
+    """One kernel that the boot loader may start; `default` says that it starts by itself."""
+
+    kernel: str | None = None
+    title: str = ""
+    default: bool = False
+    options: str = ""
+    initramfs: str | None = None
+
+
 class Machine(Record):
     """Everything that is known about a machine."""
 
@@ -412,6 +424,8 @@ class Machine(Record):
     """The packages that the package manager was told to leave alone; no part of the `detect` document."""
     told: Told = Told()
     """No part of the `detect` document."""
+    boot: tuple[BootEntry, ...] | None = None
+    """What the boot loader's menu holds; `None` when it could not be read. No part of the `detect` document."""
     offers: Offers | None = None
     """What can be had from here; asked for after the machine is known, and no part of the `detect` document."""
 
