@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -119,6 +120,71 @@ def test_the_sample_trains_with_two_processes_to_a_low_loss(environment: Path) -
     losses = [float(line.split()[-1]) for line in done.stdout.splitlines() if line.startswith("step")]
     assert losses[0] > 0.3
     assert losses[-1] < 0.06
+
+
+def ranks(environment: Path, count: int, port: int, *argv: str) -> str:
+    """Return what the first rank of a sample prints; the ranks are started as torchrun starts them."""
+    found = []
+    for rank in range(count):
+        told = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        environ = {**os.environ, **told, "OMP_NUM_THREADS": "1"}
+        program = (f"{environment}/bin/python", "-I", str(resources.path_of("training", argv[0])), *argv[1:])
+        found.append(subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environ))
+    printed: list[str] = [process.communicate(timeout=120)[0] for process in found]
+    assert [process.returncode for process in found] == [0] * count
+    return printed[0]
+
+
+def free_port() -> int:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port: int = held.getsockname()[1]
+        return port
+
+
+def test_a_run_that_goes_on_from_a_checkpoint_ends_with_the_same_weights(environment: Path, tmp_path: Path) -> None:
+    steps = ("--steps", "20", "--every", "5")
+    whole = ranks(environment, 2, free_port(), "checkpoint_resume.py", "--folder", str(tmp_path / "whole"), *steps)
+    broken = ranks(environment, 2, free_port(), "checkpoint_resume.py", "--folder", str(tmp_path / "run"), *steps, "--stop-after", "13")
+    assert "done" not in broken
+    resumed = ranks(environment, 2, free_port(), "checkpoint_resume.py", "--folder", str(tmp_path / "run"), *steps)
+    assert resumed.splitlines() == ["going on at step 10", whole.splitlines()[-1]]
+
+
+def made(folder: Path, *requirements: str) -> Path:
+    """Return an environment with these packages of the index; skips where they cannot be had."""
+    here = fetching()
+    interpreter = here.pythons.get("3.11")
+    if here.uv is None or interpreter is None:
+        pytest.skip("needs uv and Python 3.11")
+    environ = {**os.environ, "UV_NATIVE_TLS": "1", "UV_NO_PROGRESS": "1"}
+    subprocess.run((here.uv, "venv", "--no-project", "--python", interpreter, folder), check=True, capture_output=True, env=environ)
+    install = (here.uv, "pip", "install", "--python", f"{folder}/bin/python", *requirements)
+    done = subprocess.run(install, check=False, capture_output=True, text=True, env=environ)
+    if done.returncode:
+        pytest.skip(f"{requirements} cannot be had here: {done.stderr.strip().splitlines()[-1:]}")
+    return folder
+
+
+def losses(environment: Path, program: str, **environ: str) -> list[float]:
+    """Return the losses that a sample prints."""
+    argv = (environment / "bin/python", "-I", resources.path_of("training", program))
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=300, env={**os.environ, **environ})
+    return [float(line.split("loss")[1].split()[0]) for line in done.stdout.splitlines() if "loss" in line]
+
+
+def test_the_jax_sample_learns_the_same_on_one_device_and_on_two(tmp_path: Path) -> None:
+    jax = made(tmp_path / "jax", "jax[cpu]")
+    one, two = (losses(jax, "jax_train.py", XLA_FLAGS=f"--xla_force_host_platform_device_count={count}") for count in (1, 2))
+    assert one[0] > 0.5
+    assert one[-1] < 0.1
+    assert two == pytest.approx(one, rel=0.05)
+
+
+@pytest.mark.long
+def test_the_tensorflow_sample_learns(tmp_path: Path) -> None:
+    found = losses(made(tmp_path / "tf", "tensorflow-cpu"), "tensorflow_train.py")
+    assert found[-1] < 0.5 * found[0]
 
 
 def test_the_samples_are_written_for_todays_pytorch() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from steps import resources
 from steps.catalog import frameworks as catalog
 from steps.catalog.versions import number
 from steps.compat.case import Case
 from steps.compat.wheels import cuda_of, jax_extra, torch_release, variant_name
 from steps.managers import python
-from steps.model.action import AnyAction
+from steps.model.action import AnyAction, FileIs, Write
+from steps.model.base import phrase
 from steps.model.plan import Target
 
 MB = 1_000_000
@@ -99,7 +101,7 @@ def plan(case: Case, target: Target) -> tuple[AnyAction, ...]:
     if not wanted:
         return ()
     size = megabytes(case) * MB
-    return python.environment(
+    made = python.environment(
         case.machine,
         case.answers,
         wanted,
@@ -109,3 +111,32 @@ def plan(case: Case, target: Target) -> tuple[AnyAction, ...]:
         disk_bytes=round(size * 2.4),
         seconds=30 + size / (12 * MB),
     )
+    return (*made, *_samples(case, python.place(case.answers, target).path))
+
+
+SAMPLES = {"torch": ("ddp_amp.py", "checkpoint_resume.py"), "jax": ("jax_train.py",), "tensorflow": ("tensorflow_train.py",)}
+"""The programs of assets/training that a person keeps, by framework."""
+
+
+def _samples(case: Case, environment: str) -> tuple[AnyAction, ...]:
+    """Return what lays the frameworks' samples into the environment's folder."""
+    names = [name for framework, programs in SAMPLES.items() if framework in case.answers.frameworks for name in programs]
+    found: list[AnyAction] = []
+    for name in names:
+        path, text = f"{environment}/samples/{name}", resources.read_text("training", name)
+        found.append(
+            Write(
+                id=f"environment.sample.{name.removesuffix('.py')}",
+                title=phrase("manager.action.sample", path=path),
+                why=phrase("manager.why.sample"),
+                lane="python",
+                by="user",
+                needs=("environment.create",),
+                path=path,
+                text=text,
+                done_when=(FileIs(path=path, text=text),),
+                seconds=0.1,
+                optional=True,
+            )
+        )
+    return tuple(found)
