@@ -287,6 +287,14 @@ def watch(handle: Any, language: str, *, no_color: bool = False, low_bandwidth: 
     """Show a run and return its exit code, 0 while it goes on."""
     told = terminal.survey(terminal.environment(), no_color=no_color)
     tongue: Language = "zh_CN" if language == "zh_CN" and told.han else "en"
-    app = Watch(handle, language=tongue, palette=told.palette, marks=told.marks, low_bandwidth=low_bandwidth)
+    app = Watch(
+        handle,
+        language=tongue,
+        palette=told.palette,
+        marks=told.marks,
+        low_bandwidth=low_bandwidth,
+        probe=told.marks == "unicode",
+        over_ssh=told.ssh,
+    )
     app.can_show_han = told.han
     return app.ran()

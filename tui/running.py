@@ -63,7 +63,7 @@ def again(verb: str, asked: Mapping[str, Any], environ: Mapping[str, str], conso
     if not asked.get("plain") and not console.asked.json and terminal.shows_screens(environ):
         from tui.app import watch
 
-        return watch(handle, console.asked.language, no_color=bool(asked.get("no_color")))
+        return watch(handle, console.asked.language, no_color=bool(asked.get("no_color")), low_bandwidth=bool(asked.get("low_bandwidth")))
     return follow_to_end(handle, console, verb)
 
 

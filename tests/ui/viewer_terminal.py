@@ -42,14 +42,15 @@ with open(path, "ab", buffering=0) as file:
 class Viewer:
     """A running viewer; `seen` is what its terminal shows."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **environ: str) -> None:
         self.folder = folder
         self.screen = pyte.Screen(80, 24)
         self._stream = pyte.ByteStream(self.screen)
         self.painted = 0
         source = _VIEWER.format(root=str(ROOT), folder=str(folder))
-        environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
-        self._process = ptyprocess.PtyProcess.spawn([sys.executable, "-I", "-c", source], env=environ, dimensions=(24, 80))
+        home = {"PATH": os.environ["PATH"], "HOME": str(folder), "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
+        argv = [sys.executable, "-I", "-c", source]
+        self._process = ptyprocess.PtyProcess.spawn(argv, env={**home, **environ}, dimensions=(24, 80))
         self._terminal: int = self._process.fd
         self.pid: int = self._process.pid
 
@@ -73,23 +74,27 @@ class Viewer:
             data = os.read(self._terminal, 65536)
         except OSError:
             return False
+        self.feed(data)
+        return True
+
+    def feed(self, data: bytes) -> None:
+        """Show what arrived at the terminal."""
         # pyte takes the private variants of some sequences (kitty keys, modify-other-keys) for the public ones.
         data = re.sub(rb"\x1b\[[<=>][0-9;]*[a-zA-Z]", b"", data)
         self.painted += len(data)
         self._stream.feed(data)
-        return True
 
     @property
     def seen(self) -> str:
         return "\n".join(self.screen.display)
 
-    def until(self, true: Callable[[str], bool], seconds: float = 20.0) -> float:
+    def until(self, true: Callable[[str], bool], seconds: float = 20.0, *, step: float = 0.02) -> float:
         """Return the seconds until the screen is as wanted."""
         begin = time.perf_counter()
         while not true(self.seen):
             if time.perf_counter() - begin > seconds:
                 raise AssertionError(self.seen)
-            self.look(0.02)
+            self.look(step)
         return time.perf_counter() - begin
 
     def press(self, keys: bytes) -> None:

@@ -44,10 +44,12 @@ EVERYWHERE: tuple[Key, ...] = (
     Key(("L",), "language", "L", ui("key.language"), footer=False),
     Key(("ctrl+p",), "palette", "Ctrl+P", ui("key.palette"), footer=False),
     Key(("ctrl+t",), "plain_marks", "Ctrl+T", ui("key.marks"), footer=False),
+    Key(("B",), "speed", "B", ui("key.speed"), footer=False),
     Key(("ctrl+l",), "repaint", "Ctrl+L", ui("key.repaint"), footer=False),
     Key(("ctrl+q", "ctrl+c"), "leave", "Ctrl+Q", ui("key.leave"), footer=False),
 )
 HELP = Key(("?", "f1"), "help", "?", ui("key.help"))
+FULL_SPEED = Key(("B",), "speed", "B", ui("key.full-speed"))
 
 
 def event_name(event: events.Key) -> str:
@@ -133,9 +135,18 @@ class Page(Screen[None]):
         body = list(self.body(columns, room))[:room]
         lines += [*body, *[BLANK] * (room - len(body))]
         lines.append((Span(" " + cut(self.next_words(), columns - 2), "mute"),))
-        shown = [(key.cap, self.shell.say(key.words)) for key in (*self.key_table(), HELP) if key.footer]
-        lines.append(footer(columns, shown))
+        lines.append(self.footer_line(columns))
         return lines
+
+    def footer_line(self, columns: int) -> Line:
+        """Return the last row."""
+        standing = self.standing_keys()
+        keys = (*(key for key in self.key_table() if key.footer), *standing)
+        return footer(columns, [(key.cap, self.shell.say(key.words)) for key in keys], standing=len(standing))
+
+    def standing_keys(self) -> Sequence[Key]:
+        """Return the keys that the last row shows whatever the room: help, and the way out of the low-bandwidth mode."""
+        return (FULL_SPEED, HELP) if self.shell.low_bandwidth else (HELP,)
 
     def redraw(self) -> None:
         """Show what is true now; cells that are equal are not painted."""
@@ -236,6 +247,10 @@ class Page(Screen[None]):
         else:
             shell.marks = "ascii"
             shell.use_palette("mono")
+
+    def do_speed(self) -> None:
+        """Paint few frames and close the log, or no longer."""
+        self.shell.low_bandwidth = not self.shell.low_bandwidth
 
     def do_repaint(self) -> None:
         """Paint every cell again."""

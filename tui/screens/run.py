@@ -218,7 +218,7 @@ class RunScreen(RunView):
 
     def do_search(self) -> None:
         """Open the search field."""
-        if face(self.seen) in ("failed", "reboot"):
+        if face(self.seen) in ("failed", "reboot") or self.shell.low_bandwidth:
             self._full = True
         self._searching, self._field = True, AnswerField()
 

@@ -16,11 +16,13 @@ from tui.widgets.action_list import rule
 from tui.widgets.log_pane import LogPane
 
 
-def log_rule(seen: Seen, pane: LogPane, shown: str | None, columns: int) -> Line:
-    """Return the line above the log of the action `shown`: which log it is, and where in it the pane stands."""
+def log_rule(seen: Seen, pane: LogPane, shown: str | None, columns: int, *, closed: bool = False) -> Line:
+    """Return the line above the log of the action `shown`: which log it is, and where in it the pane stands, or how it is opened."""
     at = next((at for at, action in enumerate(seen.plan.actions) if action.id == shown), seen.at)
     label = seen.say("rule.log", n=at + 1, title=cut(title(seen.plan.actions[at], seen.language), 30))
-    if pane.searching:
+    if closed:
+        place = seen.say("rule.closed")
+    elif pane.searching:
         place = seen.say("rule.searching")
     elif pane.missed:
         place = seen.say("rule.not-found")

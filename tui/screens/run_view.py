@@ -14,7 +14,7 @@ from steps.model.run import RunState
 from steps.model.verdict import Rung
 from steps.text import say, say_error
 from tui.cells import BLANK, Line, Span, cut, width
-from tui.screens.base import HELP, LEAST_COLUMNS, LEAST_ROWS, Key, Page
+from tui.screens.base import LEAST_COLUMNS, LEAST_ROWS, Key, Page
 from tui.screens.prompt import Question, known
 from tui.screens.run_panes import Ask, ask_lines, failure_lines, log_rule, reboot_lines
 from tui.screens.run_seen import Seen, face, header_words, next_words, state_lines, state_words, title_words
@@ -22,12 +22,13 @@ from tui.theme import spelled, style
 from tui.watching import ENDED, PROOF_FAILED, Quiet, Watched, deciding, focus, gone, of
 from tui.widgets.action_list import WINDOW, action_rows, rule
 from tui.widgets.answer_field import AnswerField
-from tui.widgets.footer import footer
 from tui.widgets.header import header
 from tui.widgets.light_vt import plain
-from tui.widgets.log_pane import LOOKS_ON_SLOW_LINKS, LOOKS_PER_SECOND, LogPane
+from tui.widgets.log_pane import LEFT_OUT, LogPane
 from tui.widgets.sheet import Sheet
 
+_SLOW_CLOCK = 5.0
+"""Seconds in which times count on a slow link."""
 POLL = 0.25
 """Seconds between two looks at the journal."""
 _GONE_AFTER = 8
@@ -51,6 +52,7 @@ class RunView(Page):
         self.busy = False
         """Whether a runner is being started right now; the journal is left alone for so long."""
         self._now = now
+        self._ticks = 0
         self._state: RunState = handle.state()
         self._back_at: float | None = now() if attached else None
         self._without = 0
@@ -75,7 +77,7 @@ class RunView(Page):
     def compose(self) -> ComposeResult:
         """Return the sheet and, over it, the log."""
         yield Sheet()
-        yield LogPane(looks=LOOKS_ON_SLOW_LINKS if self.shell.low_bandwidth else LOOKS_PER_SECOND)
+        yield LogPane()
 
     @property
     def pane(self) -> LogPane:
@@ -86,8 +88,14 @@ class RunView(Page):
 
     def on_mount(self) -> None:
         """Draw, and look at the journal from now on."""
-        self.set_interval(POLL * (4 if self.shell.low_bandwidth else 1), self.poll)
+        self.set_interval(POLL, self._tick)
         self.poll()
+
+    def _tick(self) -> None:
+        """Look at the journal; on a slow link only every fourth time."""
+        self._ticks += 1
+        if not self.shell.low_bandwidth or self._ticks % LEFT_OUT == 0:
+            self.poll()
 
     def poll(self) -> None:
         """Take note of what the journal says now."""
@@ -159,6 +167,8 @@ class RunView(Page):
     def seen(self) -> Seen:
         """All that is drawn from."""
         now = self._now()
+        if self.shell.low_bandwidth:
+            now -= now % _SLOW_CLOCK
         back = None
         if self._back_at is not None and now - self._back_at < _WELCOME:
             back = self.pane.total
@@ -205,7 +215,7 @@ class RunView(Page):
         if columns < LEAST_COLUMNS or rows < LEAST_ROWS:
             self._place(None, 0)
             return [*lines_of_state, BLANK, *super().frame(columns, rows)][:rows]
-        foot = [*lines_of_state, (Span(" " + cut(self.next_words(columns - 2), columns - 2), "mute"),), self._footer(columns)]
+        foot = [*lines_of_state, (Span(" " + cut(self.next_words(columns - 2), columns - 2), "mute"),), self.footer_line(columns)]
         if self._searching:
             foot = [self._search_line(columns), *foot[-2:]]
         head: list[Line] = [self.header_line(columns), (Span(" " + cut(self.title_words(), columns - 2), "strong"),)]
@@ -237,6 +247,7 @@ class RunView(Page):
         pane = self.pane
         pane.base = style(self.shell.palette, "text")
         pane.more = spelled("…", self.shell.marks)
+        pane.slow = self.shell.low_bandwidth
         pane.dialog = self._question is not None and self._question.is_dialog
         shown = row is not None and height > 0
         if pane.display != shown:
@@ -267,7 +278,12 @@ class RunView(Page):
             case "reboot":
                 return reboot_lines(seen, columns)
             case _:
-                return None
+                return self._last_line(columns) if self.shell.low_bandwidth else None
+
+    def _last_line(self, columns: int) -> list[Line]:
+        """Return the last line of the log, which stands for it while it is closed."""
+        lines = self.pane.lines.tail(1) if self.pane.lines is not None else []
+        return [(Span(" " + cut(plain(line).strip(), columns - 2), "mute"),) for line in lines]
 
     def _deciding(self, action: str) -> tuple[str, ...]:
         """Return the lines that decide why an action failed; read once."""
@@ -288,19 +304,16 @@ class RunView(Page):
             return rule(
                 seen.say(f"rule.{face(seen)}"), seen.say("rule.l-log"), columns, "bad-strong" if face(seen) == "failed" else "accent-strong"
             )
-        return log_rule(seen, self.pane, self._shown, columns)
+        closed = self.shell.low_bandwidth and not self._full
+        return log_rule(seen, self.pane, self._shown, columns, closed=closed)
 
     def _search_line(self, columns: int) -> Line:
         """Return the row of the search field."""
         return self._field.line(say(self.shell.language, phrase("run.search")), columns)
 
-    def _footer(self, columns: int) -> Line:
-        """Return the last row."""
-        return footer(columns, [(key.cap, self.shell.say(key.words)) for key in (*self.key_table(), *self.help_key()) if key.footer])
-
-    def help_key(self) -> Sequence[Key]:
-        """Return the help key, which is no key while letters are typed."""
-        return () if self.takes_letters else (HELP,)
+    def standing_keys(self) -> Sequence[Key]:
+        """Return the keys that are always shown: none while letters are typed."""
+        return () if self.takes_letters else super().standing_keys()
 
     @property
     def takes_letters(self) -> bool:

@@ -16,7 +16,8 @@ from tui.widgets.light_vt import pieces
 from tui.widgets.spool_lines import SpoolLines
 
 LOOKS_PER_SECOND = 12
-LOOKS_ON_SLOW_LINKS = 3
+LEFT_OUT = 4
+"""On a slow link only every fourth look is taken."""
 _FIRST_LOOK = 1 << 19
 """Bytes that are counted before the first picture: its end is shown whatever lies before it."""
 _FARTHEST = 4096
@@ -35,9 +36,11 @@ class LogPane(Widget, can_focus=False):
     class Moved(Message):
         """The lines, the place or the search changed: what the rule above says is to be drawn again."""
 
-    def __init__(self, *, looks: int = LOOKS_PER_SECOND) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._looks = looks
+        self.slow = False
+        """Whether the link is slow: new lines are then shown less often."""
+        self._ticks = 0
         self._spool: Spool | None = None
         self.lines: SpoolLines | None = None
         self.top: int | None = None
@@ -72,7 +75,13 @@ class LogPane(Widget, can_focus=False):
 
     def on_mount(self) -> None:
         """Start to look at the spool."""
-        self.set_interval(1 / self._looks, self.look)
+        self.set_interval(1 / LOOKS_PER_SECOND, self._tick)
+
+    def _tick(self) -> None:
+        """Look, unless this look is left out."""
+        self._ticks += 1
+        if not self.slow or self._ticks % LEFT_OUT == 0:
+            self.look()
 
     def look(self) -> None:
         """Take note of what was written since the last look; what is not on the screen is only counted."""
