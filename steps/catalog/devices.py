@@ -57,6 +57,15 @@ class Slice(Record):
     gib: int
 
 
+class BridgeRow(Record):
+    """One PCI bridge that is a chip with a name: a switch, a chipset."""
+
+    vendor: str
+    device: str
+    name: str
+    source: str
+
+
 class CpuRow(Record):
     """Processors whose model name matches: PCIe lanes of one socket, and L3 of one socket where all of them have the same."""
 
@@ -105,6 +114,12 @@ def accelerator(pci_id: str) -> AcceleratorRow | None:
     """Return what is known of another vendor's device (`1002:74a1`), or `None`."""
     found = _row("accelerators.tsv", 2, pci_id.lower(), AcceleratorRow)
     return found if isinstance(found, AcceleratorRow) else None
+
+
+def bridge_name(pci_id: str | None) -> str | None:
+    """Return the name of a switch or a chipset; `None` for ports of processors and what no table knows."""
+    found = _row("bridges.tsv", 2, (pci_id or "").lower(), BridgeRow)
+    return found.name if isinstance(found, BridgeRow) else None
 
 
 def slice_of(pci_id: str, subsystem: str | None) -> Slice | None:

@@ -55,7 +55,7 @@ def _detect(host: Probes) -> Machine:
     if nvidia:
         nvml.ahead(host)
     os = system.system(host, installed)
-    reached = networks.networks(host)
+    reached = networks.networks(host, bus)
     on_disk, in_environments = toolkits.toolkits(host, installed), environments.environments(host)
     said = nvml.driver_says(host) if nvidia or os.wsl or host.host.rehearsal else smi.Smi()
     found = cards.accelerators(host, bus, said, os=os)

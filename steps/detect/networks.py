@@ -7,7 +7,10 @@ import re
 from pathlib import PurePosixPath
 from typing import Literal
 
-from steps.detect import infiniband
+import msgspec
+
+from steps.detect import bridges, infiniband
+from steps.detect.pci import Device
 from steps.detect.probes import Probes
 from steps.model.machine import Network
 
@@ -19,10 +22,15 @@ _VIRTUAL = re.compile(
 )
 
 
-def networks(host: Probes) -> tuple[Network, ...]:
+def networks(host: Probes, bus: tuple[Device, ...]) -> tuple[Network, ...]:
     """Return the interfaces by name."""
     addresses = _addresses(host)
-    return tuple(_network(host, name, addresses.get(name, ())) for name in host.listdir(NET) or () if name != "bonding_masters")
+    devices = {device.address: device for device in bus}
+    names = (name for name in host.listdir(NET) or () if name != "bonding_masters")
+    found = (_network(host, name, addresses.get(name, ())) for name in names)
+    return tuple(
+        msgspec.structs.replace(one, bridges=bridges.above(devices[one.device], bus)) if one.device in devices else one for one in found
+    )
 
 
 def _network(host: Probes, name: str, addresses: tuple[str, ...]) -> Network:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from steps.catalog import devices
 from steps.detect import ways
 from steps.detect.measures import card_link, link, short_name, speed
 from steps.model.base import Record
@@ -22,6 +23,8 @@ class Node(Record):
     place: str
     """The address of a device, or the name of a processor."""
     name: str = ""
+    about: str = ""
+    """What it is beside that, for where there is room."""
     link: str = ""
     narrow: bool = False
     children: tuple[Node, ...] = ()
@@ -29,7 +32,15 @@ class Node(Record):
     @property
     def text(self) -> str:
         """The node in one line: address, name, link, and a mark where it is narrow."""
-        return "  ".join(part for part in (self.place, self.name, self.link, "!" if self.narrow else "") if part)
+        return self._line("")
+
+    @property
+    def wide(self) -> str:
+        """The same with what the device is."""
+        return self._line(self.about)
+
+    def _line(self, about: str) -> str:
+        return "  ".join(part for part in (self.place, self.name, about, self.link, "!" if self.narrow else "") if part)
 
 
 def forest(machine: Machine, *, networks: bool = True) -> tuple[Node, ...]:
@@ -37,16 +48,22 @@ def forest(machine: Machine, *, networks: bool = True) -> tuple[Node, ...]:
 
     What names no node hangs below a root of its own, "CPU".
     """
-    members: dict[int | None, list[Node]] = {}
     tree = _Tree(machine)
-    for node in dict.fromkeys(_node(card.numa_node) for card in machine.accelerators):
-        positions = [at for at, card in enumerate(machine.accelerators) if _node(card.numa_node) == node]
-        members[node] = list(tree.below(positions, 0))
-    for network in machine.networks if networks else ():
-        if network.kind in ("ethernet", "infiniband") and network.device is not None:
-            members.setdefault(_node(network.numa_node), []).append(_network(network))
+    wired = [one for one in machine.networks if one.kind in ("ethernet", "infiniband") and one.device is not None] if networks else []
+    leaves = [
+        *(_Leaf(_card(at, card), _node(card.numa_node), card.bridges) for at, card in enumerate(machine.accelerators)),
+        *(_Leaf(_network(one), _node(one.numa_node), one.bridges) for one in wired),
+    ]
+    members: dict[int | None, list[Node]] = {
+        node: list(tree.below([leaf for leaf in leaves if leaf.numa == node], 0)) for node in dict.fromkeys(leaf.numa for leaf in leaves)
+    }
     return tuple(
-        Node(kind="socket", place="CPU" if node is None else f"CPU   NUMA node {node}", children=tuple(members[node]))
+        Node(
+            kind="socket",
+            place="CPU" if node is None else f"CPU   NUMA node {node}",
+            about=machine.cpu.model or "",
+            children=tuple(members[node]),
+        )
         for node in sorted(members, key=lambda one: -1 if one is None else one)
     )
 
@@ -56,33 +73,39 @@ def _node(number: int | None) -> int | None:
     return number if number is not None and number >= 0 else None
 
 
+class _Leaf(NamedTuple):
+    """A card or a network device, and where it hangs."""
+
+    node: Node
+    numa: int | None
+    bridges: tuple[str, ...]
+
+
 class _Tree:
     """Draws what hangs below a place: the bridges that cards share, and those where the way of a card becomes narrow."""
 
     def __init__(self, machine: Machine) -> None:
-        self._cards = machine.accelerators
         self._bridges = {one.address: one for one in machine.bridges}
         found = (ways.narrowest(machine, card) for card in machine.accelerators if not card.integrated)
         self._narrow = {bridge.address for bridge in found if bridge is not None}
 
-    def below(self, positions: Sequence[int], depth: int) -> Iterable[Node]:
-        """Yield the cards below one place, those that share a bridge together below it.
+    def below(self, leaves: Sequence[_Leaf], depth: int) -> Iterable[Node]:
+        """Yield what hangs below one place: the cards first, what shares a bridge together below it.
 
-        A bridge that leads to one card only is left out, unless the way narrows there: the card's own link says as much.
+        A bridge that leads to one card only, or to no card, is left out: the device's own link says as much.
         """
-        groups: dict[str, list[int]] = {}
-        for position in positions:
-            above = self._cards[position].bridges
-            if depth >= len(above):
-                yield _card(position, self._cards[position])
-            else:
-                groups.setdefault(above[depth], []).append(position)
+        groups: dict[str, list[_Leaf]] = {}
+        for leaf in leaves:
+            groups.setdefault(leaf.bridges[depth] if depth < len(leaf.bridges) else leaf.node.place, []).append(leaf)
         for address, inside in groups.items():
+            if all(depth >= len(leaf.bridges) or leaf.node.kind == "network" for leaf in inside):
+                yield from (leaf.node for leaf in inside)
+                continue
             children = tuple(self.below(inside, depth + 1))
             if address in self._narrow:
                 # The port and the switch that hangs on it are the two ends of one link: one place to a reader.
                 below = children[0] if len(children) == 1 and children[0].kind == "bridge" and not children[0].narrow else None
-                yield self._bridge(address, below.children if below else children, self._cards[inside[0]].bridges[depth + 1 : depth + 2])
+                yield self._bridge(address, below.children if below else children, inside[0].bridges[depth + 1 : depth + 2])
             elif len(children) == 1:
                 # Of ports stacked on one another that all lead to the same cards, the last one stands for all.
                 yield from children
@@ -91,9 +114,11 @@ class _Tree:
 
     def _bridge(self, address: str, children: tuple[Node, ...], far: tuple[str, ...] = ()) -> Node:
         """Return a bridge with its own link, which is all that several cards have together; both ends of it must be able to."""
-        ends = [bridge.link for one in (address, *far) if (bridge := self._bridges.get(one)) is not None and bridge.link is not None]
-        said = link(min(ends, key=lambda end: end.max_generation or 9, default=None)) or ""
-        return Node(kind="bridge", place=_short(address), name="PCIe bridge", link=said, narrow=address in self._narrow, children=children)
+        ends = [bridge for one in (address, *far) if (bridge := self._bridges.get(one)) is not None]
+        slow = min((end.link for end in ends if end.link is not None), key=lambda link: link.max_generation or 9, default=None)
+        name = next((name for end in reversed(ends) if (name := devices.bridge_name(end.pci_id))), "PCIe bridge")
+        narrow = address in self._narrow
+        return Node(kind="bridge", place=_short(address), name=name, link=link(slow) or "", narrow=narrow, children=children)
 
 
 def _card(position: int, card: Accelerator) -> Node:
@@ -103,13 +128,14 @@ def _card(position: int, card: Accelerator) -> Node:
     if narrow and card.pcie is not None:
         said = f"{said}/{card.pcie.max_width}"
     name = short_name(card) if card.integrated else f"GPU {position}"
-    return Node(kind="gpu", place=_short(card.address), name=name, link=said, narrow=narrow)
+    about = "" if card.integrated else short_name(card)
+    return Node(kind="gpu", place=_short(card.address), name=name, about=about, link=said, narrow=narrow)
 
 
 def _network(network: Network) -> Node:
     """Return one network device with its interface and speed."""
     rate = speed(network.speed_mbps) if network.speed_mbps and network.speed_mbps > 0 else ""
-    return Node(kind="network", place=_short(network.device), name=network.name, link=rate)
+    return Node(kind="network", place=_short(network.device), name=network.name, about=network.driver or "", link=rate)
 
 
 def _short(address: str | None) -> str:
@@ -121,17 +147,18 @@ def drawn(roots: Sequence[Node], cells: int = CELLS) -> tuple[str, ...]:
     """Return the tree as lines of at most `cells` characters."""
     lines: list[str] = []
     for root in roots:
-        lines.append(root.text[:cells])
-        lines += [line[:cells] for line in _branches(root.children, "")]
-    return tuple(lines)
+        wide = cells > CELLS
+        lines.append(root.wide if wide else root.text)
+        lines += _branches(root.children, "", wide=wide)
+    return tuple(line[:cells] for line in lines)
 
 
-def _branches(nodes: Sequence[Node], before: str) -> Iterable[str]:
+def _branches(nodes: Sequence[Node], before: str, *, wide: bool) -> Iterable[str]:
     """Yield the lines of nodes that stand side by side, each with what is below it."""
     for node in nodes:
         last = node is nodes[-1]
-        yield f"{before}{'└─' if last else '├─'} {node.text}"
-        yield from _branches(node.children, before + ("   " if last else "│  "))
+        yield f"{before}{'└─' if last else '├─'} {node.wide if wide else node.text}"
+        yield from _branches(node.children, before + ("   " if last else "│  "), wide=wide)
 
 
 def tree(machine: Machine) -> tuple[str, ...]:

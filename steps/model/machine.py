@@ -136,6 +136,8 @@ class Network(Record):
     device: str | None = None
     """The PCI address of the device behind it; `None` for one without."""
     numa_node: int | None = None
+    bridges: tuple[str, ...] = ()
+    """The bridges above that device, the root port first."""
 
 
 class InfinibandPort(Record):

@@ -32,7 +32,7 @@ class Box(Record):
     @property
     def width(self) -> float:
         """Wide enough for its text in a common monospaced font."""
-        return 16 + _CELL * len(self.node.text)
+        return 16 + _CELL * len(self.node.wide)
 
 
 def svg(roots: Sequence[Node]) -> str:
@@ -71,5 +71,5 @@ def _box(box: Box) -> str:
     kind = f"{box.node.kind} narrow-box" if box.node.narrow else box.node.kind
     return (
         f'<rect class="{kind}" x="{box.left:.0f}" y="{box.middle - _HEIGHT / 2:.0f}" width="{box.width:.0f}" height="{_HEIGHT}" rx="3"/>'
-        f'<text x="{box.left + 8:.0f}" y="{box.middle + 4:.0f}">{text(box.node.text)}</text>'
+        f'<text x="{box.left + 8:.0f}" y="{box.middle + 4:.0f}">{text(box.node.wide)}</text>'
     )

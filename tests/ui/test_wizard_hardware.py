@@ -59,8 +59,8 @@ async def test_the_map_shows_the_tree_the_pairs_and_the_lanes() -> None:
         await pilot.pause()
         assert isinstance(app.screen, MapPage)
         lines = "\n".join("".join(span.text for span in line) for line in app.screen.lines(76))
-        assert "├─ 03:06  PCIe bridge  Gen2 ×1  !" in lines
-        assert "0a:00  GPU 0  Gen2 ×1/16  !" in lines
+        assert "├─ 03:06  ASM1187e  Gen2 ×1  !" in lines
+        assert "0a:00  GPU 0  RTX 4070  Gen2 ×1/16  !" in lines
         assert "GPU 0  -      PIX    PXB" in lines
         assert "24 lanes; the cards would use 48, NVMe disks 4." in lines
 
