@@ -279,7 +279,8 @@ def test_nodes_have_their_processors() -> None:
 
 
 @pytest.mark.parametrize(
-    ("device", "gib"), [("0x20b0", 40), ("0x1db1", 16), ("0x17fd", None), ("0x2342", None), ("0x2204", None), ("0x222f", None)]
+    ("device", "gib"),
+    [("0x20b0", 40), ("0x1db1", 16), ("0x17fd", None), ("0x2342", None), ("0x2204", 24), ("0x2504", None), ("0x222f", None)],
 )
 def test_memory_is_that_of_the_name_where_all_names_agree(device: str, gib: int | None) -> None:
     bare = {"systemd-detect-virt": {"stdout": "none\n", "status": 1}}

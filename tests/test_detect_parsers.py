@@ -378,3 +378,24 @@ def test_the_limit_of_an_amd_card_is_the_driver_s() -> None:
     }
     assert power.of_amd_card(probes(capture(files=files)), "0000:03:00.0") == (PowerLimit(watts=600.0, default=750.0, most=750.0), 50)
     assert power.of_amd_card(probes(capture()), "0000:03:00.0") == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "gib"),
+    [
+        ("NVIDIA GeForce RTX 4090", 24),
+        ("NVIDIA A100-SXM4-40GB", 40),
+        ("NVIDIA GeForce RTX 3060", None),
+        ("NVIDIA GeForce RTX 4090 D", None),
+    ],
+)
+def test_a_card_sold_with_one_size_only_has_that_memory(name: str, gib: int | None) -> None:
+    assert devices.memory_gib(name) == gib
+
+
+def test_every_name_with_a_memory_is_a_card_of_the_tables_and_stands_there_once() -> None:
+    names = [name for row in rows("gpu_memory.toml", "memory", devices.MemoryRow) for name in row.names]
+    cards = (Path(__file__).parent.parent / "assets/data/gpus.tsv").read_text(encoding="utf-8").splitlines()
+    known = {name for line in cards for name in line.split("\t")[1].split(" / ")}
+    assert len(names) == len(set(names))
+    assert set(names) <= known

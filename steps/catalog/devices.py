@@ -40,6 +40,15 @@ class AcceleratorRow(Record):
     source: str | None = None
 
 
+class MemoryRow(Record):
+    """Cards that were sold with one size of memory only."""
+
+    gib: int
+    names: tuple[str, ...]
+    confidence: str | None = None
+    source: str
+
+
 class SliceRow(Record):
     """Slices of an NVIDIA device (vGPU): their subsystem ids follow one another from `first` on, in the order of `profiles`."""
 
@@ -114,6 +123,14 @@ def accelerator(pci_id: str) -> AcceleratorRow | None:
     """Return what is known of another vendor's device (`1002:74a1`), or `None`."""
     found = _row("accelerators.tsv", 2, pci_id.lower(), AcceleratorRow)
     return found if isinstance(found, AcceleratorRow) else None
+
+
+def memory_gib(name: str) -> int | None:
+    """Return the memory that a card of this name was always sold with, by the name itself or by the table; else `None`."""
+    said = re.search(r"\b(\d{1,3}) ?GB\b", name)
+    if said:
+        return int(said[1])
+    return next((row.gib for row in rows("gpu_memory.toml", "memory", MemoryRow) if name in row.names), None)
 
 
 def bridge_name(pci_id: str | None) -> str | None:

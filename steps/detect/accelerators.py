@@ -109,7 +109,7 @@ _BOARD_NUMBER = re.compile(r"\bPG\d{3}\b")
 
 
 def _nominal_memory(device: Device, row: catalog.GpuRow | None, os: Os) -> int | None:
-    """Return the memory that a card's name in the tables says, where all names of its id say the same.
+    """Return the memory that the tables know for a card, where all names of its id have the same.
 
     A slice of a card that a hypervisor lends has the card's id and less memory; one that no table knows may be any.
     """
@@ -118,10 +118,9 @@ def _nominal_memory(device: Device, row: catalog.GpuRow | None, os: Os) -> int |
         return lent.gib << 30
     if row is None or os.virtualization != "none":
         return None
-    names = [name for name in row.name.split(" / ") if not _BOARD_NUMBER.search(name)]
-    sizes = {said[1] if (said := re.search(r"\b(\d{1,3}) ?GB\b", name)) else None for name in names}
+    sizes = {catalog.memory_gib(name) for name in row.name.split(" / ") if not _BOARD_NUMBER.search(name)}
     size = sizes.pop() if len(sizes) == 1 else None
-    return None if size is None else int(size) << 30
+    return None if size is None else size << 30
 
 
 def _link(device: Device, told: SmiGpu) -> PcieLink | None:
