@@ -212,7 +212,8 @@ class _Followed:
         """Say that the run as a whole changed its state."""
         known = progress(self._handle.plan, state, self._now())
         time_gone = clock(known.gone, self._language)
-        word = "rehearsed" if state.status == "done" and self._handle.plan.target.rehearsal else state.status
+        word: str = "rehearsed" if state.status == "done" and self._handle.plan.target.rehearsal else state.status
+        word = "reboot-unit" if state.status == "reboot" and state.unit is not None else word
         self.say(f"run.plain.run.{word}", id=self._handle.id, done=known.done, total=known.total, time=time_gone)
 
     def _still(self, state: RunState) -> None:

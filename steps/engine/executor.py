@@ -8,11 +8,11 @@ import time
 from steps.engine import files, undo
 from steps.engine.command import Missing, judge, run_command
 from steps.engine.context import Context, Outcome, failed
-from steps.engine.folder import boot_id
 from steps.engine.journal import Unwritten
 from steps.engine.packages import perform_packages
 from steps.engine.probes import is_done
 from steps.engine.prompts import manual_row
+from steps.engine.reboot import perform_reboot
 from steps.errors import BringupError
 from steps.managers.apt_repository import without_armour
 from steps.managers.base import manager
@@ -56,7 +56,7 @@ def _do(action: AnyAction, context: Context) -> Outcome:
         case Service():
             return _service(action, context)
         case Reboot():
-            return _reboot(action, context)
+            return perform_reboot(action, context)
         case Manual():
             return _manual(action, context)
 
@@ -92,17 +92,6 @@ def _service(action: Service, context: Context) -> Outcome:
     # In a mounted system nothing runs: there a unit can be enabled for its next boot only.
     now = ("--now",) if context.host.root == "/" else ()
     return judge(run_command(context, action, ("systemctl", "enable", *now, action.unit)))
-
-
-def _reboot(action: Reboot, context: Context) -> Outcome:
-    if context.host.root != "/":
-        return Outcome(status="skipped")
-    asked = [entry for entry in context.journal.entries if entry.kind == "reboot-needed" and entry.action == action.id]
-    if asked and asked[-1].data.get("boot_id") != boot_id():
-        return Outcome(status="done")
-    if not asked:
-        context.journal.append("reboot-needed", action.id, boot_id=boot_id())
-    return Outcome(status="reboot")
 
 
 def _manual(action: Manual, context: Context) -> Outcome:

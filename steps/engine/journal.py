@@ -145,6 +145,9 @@ def _run_changes(state: RunState, entry: Entry) -> Mapping[str, Any]:
             return {"status": "paused"}
         case "continued":
             return {"status": "asks" if state.prompt else "running"}
+        case "reboot-needed":
+            unit = entry.data.get("unit")
+            return {"unit": unit if isinstance(unit, str) else None}
         case "undo-started":
             return {"status": "undoing", "ended": None, "exit": None}
         case "run-finished" | "undo-finished":

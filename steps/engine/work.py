@@ -19,6 +19,7 @@ from steps.engine.lanes import FINE, Lanes
 from steps.engine.lock import Holder, take_target, target_lock, try_take
 from steps.engine.orphans import wait_for
 from steps.engine.packages import repair
+from steps.engine.reboot import disarm
 from steps.engine.runner import UNATTENDED
 from steps.engine.server import Request, Server
 from steps.errors import Busy, InputError
@@ -143,6 +144,8 @@ class Runner:
             status, code = "failed", codes[0] if codes else 1
         else:
             status, code = "reboot", REBOOT
+        if status != "reboot":
+            disarm(self._context)
         self._journal.append("run-finished", None, status, exit=code)
         return code
 
@@ -172,6 +175,7 @@ class Runner:
         if went_wrong:
             self._journal.append("undo-finished", None, "undo-failed", exit=NOT_ROLLED_BACK)
             return NOT_ROLLED_BACK
+        disarm(self._context)
         code = ROLLED_BACK if before.status == "failed" else 0
         self._journal.append("undo-finished", None, "undone", exit=code)
         return code

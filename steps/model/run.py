@@ -20,7 +20,7 @@ EntryKind = Literal[
     "undo-started",
     "action-undone",  # status: "undone" | "kept" | "failed"
     "undo-finished",
-    "reboot-needed",
+    "reboot-needed",  # data: boot_id, unit (that goes on after it), kernel (that is expected)
     "run-finished",  # status: "done" | "failed" | "cancelled" | "undone" | "reboot"; data: exit
 ]
 ActionStatus = Literal["waiting", "running", "asks", "done", "already", "failed", "skipped", "undone", "kept"]
@@ -74,6 +74,8 @@ class RunState(Record):
     exit: int | None = None
     last_seq: int = 0
     owner: str | None = None
+    unit: str | None = None
+    """The unit that goes on by itself after the reboot; `None` where a person has to."""
 
 
 class RunSummary(Record):

@@ -220,10 +220,12 @@ def next_words(seen: Seen, room: int = _ROW) -> str:
         key = "pausing"
     elif seen.state.status == "done" and seen.plan.target.rehearsal:
         key = "rehearsed"
+    elif seen.state.status == "reboot" and seen.state.unit is not None:
+        key = "reboot-unit"
     else:
         key = seen.state.status
     words = seen.say(f"next.{key}")
     return seen.say(f"next-short.{key}") if width(words) > room and key in _WITH_A_COMMAND else words
 
 
-_WITH_A_COMMAND = ("running", "asks", "failed", "cancelled", "reboot", "undoing", "undone", "undo-failed", "done", "gone")
+_WITH_A_COMMAND = ("running", "asks", "failed", "cancelled", "reboot", "reboot-unit", "undoing", "undone", "undo-failed", "done", "gone")
