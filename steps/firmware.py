@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steps import checklist, tuning
-from steps.catalog import guide
+from steps.catalog import boards, guide
 from steps.compat import firmware as rules
 from steps.compat import power
 from steps.compat.case import Case
@@ -77,6 +77,8 @@ def _option(machine: Machine, item: str, found: dict[str, Finding], confirmed: t
         notes += _menu_notes(machine, item)
     elif item in _LOADED and not guest(machine):
         notes += _linux_notes(machine, item)
+    if item == "c-states":
+        notes.append(Note(label="source", text=guide.limit("idle-latency").source))
     return Option(
         value=item,
         label=phrase(f"firmware.row.{item}"),
@@ -109,20 +111,29 @@ def _menu_notes(machine: Machine, item: str) -> list[Note]:
         notes.append(Note(label="after", text=phrase("firmware.note.after", key=board.setup_key)))
         notes.append(Note(label="source", text=menus[0].source))
     else:
-        notes = [Note(label="bios", text=phrase("firmware.note.manual", entry=ENTRIES[item]))]
+        notes = [Note(label="bios", text=unlisted(machine, item))]
     return notes + _linux_notes(machine, item)
 
 
-def paths(machine: Machine, item: str) -> tuple[guide.Board | None, tuple[guide.Menu, ...]]:
-    """Return this board's vendor and where it keeps a switch; `None` and empty where no source says so."""
-    board = guide.board(machine.firmware.vendor, machine.firmware.board, machine.firmware.product)
-    return board, guide.menus(board.vendor, item) if board else ()
+def paths(machine: Machine, item: str) -> tuple[boards.Board | None, tuple[boards.Menu, ...]]:
+    """Return this board's family and where it keeps a switch; `None` and empty where no source says so."""
+    told = machine.firmware
+    names = machine.told.names or tuple(name for name in (told.vendor, told.board, told.product) if name)
+    board = boards.board(names, portable=machine.told.portable)
+    return board, boards.menus(board, item, machine.cpu.vendor) if board else ()
 
 
-def where(vendor: str, menu: guide.Menu) -> str:
-    """Return a path in one line, with the boards that it was seen on."""
-    boards = menu.seen if menu.seen.startswith(vendor) else f"{vendor} {menu.seen}".rstrip()
-    return f"{boards}: {menu.path} > {menu.entry}"
+def unlisted(machine: Machine, item: str) -> Words:
+    """Return what to look for where no path is known; few laptops have such a switch at all."""
+    word = "laptop" if machine.told.portable and item not in _ON_LAPTOPS else "manual"
+    return phrase(f"firmware.note.{word}", entry=ENTRIES[item])
+
+
+def where(vendor: str, menu: boards.Menu) -> Words:
+    """Return a path in one line, with the boards that it was seen on; where nobody but a third one says so, with that."""
+    seen = menu.seen if menu.seen.startswith(vendor) else f"{vendor} {menu.seen}".rstrip()
+    path = f"{seen}: {menu.path} > {menu.entry}"
+    return phrase("firmware.note.by-eye", path=path) if menu.by_eye else path
 
 
 def _linux_notes(machine: Machine, item: str) -> list[Note]:
@@ -133,6 +144,8 @@ def _linux_notes(machine: Machine, item: str) -> list[Note]:
         return _power_notes(machine)
     if item in _LOADED:
         return _look_notes(machine, _LOADED[item])
+    if item == "iommu":
+        return [Note(label="linux", text=phrase("firmware.note.kernel-line", parameter="iommu=pt"))]
     command = _LINUX.get(item)
     return [Note(label="linux", text=command, command=True)] if command else []
 
@@ -165,8 +178,9 @@ def _redirecting(machine: Machine) -> tuple[str, ...]:
 _LINUX: dict[str, str] = {
     "c-states": "cpupower idle-set -D 100",
     "governor": "cpupower frequency-set -g performance",
-    "iommu": "iommu=pt on the kernel command line",
 }
+_ON_LAPTOPS = {"boot-mode", "secure-boot"}
+"""What a laptop's BIOS lets its owner set too."""
 _LOADED = {"pcie-generation": "current_link_speed", "pcie-width": "current_link_width"}
 """What counts only while the card works, and the file that says it then."""
 ENTRIES: dict[str, str] = {

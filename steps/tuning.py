@@ -44,6 +44,8 @@ def _option(machine: Machine, item: str, taken: tuple[str, ...]) -> Option:
     sentences: list[Words] = [phrase(f"firmware.linux.{item}.explain", **_figures(machine))]
     if item == "acs-off":
         sentences.append(phrase("firmware.linux.acs-off.lost"))
+    if machine.told.portable and item in ("c-states", "governor"):
+        sentences.append(phrase("firmware.linux.battery"))
     return Option(
         value=item,
         label=phrase(f"firmware.linux.{item}.label"),

@@ -230,7 +230,9 @@ def test_what_is_not_known_is_shown_as_unknown() -> None:
 def test_the_menu_path_is_the_board_vendors_and_the_manual_elsewhere() -> None:
     off = varied(firmware_resizable_bar=False)
     notes = row(firmware.choices(off, Profile())[0].options, "resizable-bar").notes
-    assert "ASUS: Advanced > PCI Subsystem Settings > Re-Size BAR Support" in [note.text for note in notes if note.label == "bios"]
+    assert "ASUS AMD 800 series: Advanced > PCI Subsystem Settings > Re-Size BAR Support" in [
+        note.text for note in notes if note.label == "bios"
+    ]
     unknown = msgspec.structs.replace(off, firmware=Firmware(vendor="HUANANZHI", resizable_bar=False))
     notes = row(firmware.choices(unknown, Profile())[0].options, "resizable-bar").notes
     assert [say("en", note.text) for note in notes if note.label == "bios"] == ["Look for Re-Size BAR Support in your board's manual"]

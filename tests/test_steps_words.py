@@ -112,7 +112,7 @@ def test_an_iommu_that_translates_between_cards_without_direct_copies_is_said_to
     option = row(firmware, machine("rtx4090x4-epyc"), "iommu")
     assert say("en", option.tag) == "translating"
     assert "nothing is lost here" in said(option)
-    assert "iommu=pt on the kernel command line" in said(option)
+    assert "iommu=pt on the kernel's command line" in said(option)
 
 
 # --- driver ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The hardware guide, the boards' menus and the monitoring tools, as records."""
+"""The hardware guide and the monitoring tools, as records."""
 
 from __future__ import annotations
 
@@ -106,27 +106,6 @@ class Virtual(Record):
     what: Literal["containers", "virtual-machines", "vpn", "kernel"]
 
 
-class Board(Record):
-    """A board vendor and how its BIOS is entered; `matches` are beginnings of the DMI names, in lower case."""
-
-    vendor: str
-    matches: tuple[str, ...]
-    setup_key: str
-    source: str
-
-
-class Menu(Record):
-    """Where one vendor keeps a switch."""
-
-    vendor: str
-    items: tuple[str, ...]
-    seen: str = ""
-    """The boards that the path was seen on; "" where the source speaks of the vendor's boards in general."""
-    path: str
-    entry: str
-    source: str
-
-
 class Tool(Record):
     """A monitoring or container tool and how it comes."""
 
@@ -203,17 +182,6 @@ def on_board(name: str | None) -> OnBoard | None:
 def virtual(interface: str) -> Virtual | None:
     """Return the row that explains a virtual interface by its name; `None` for any other name."""
     return next((row for row in rows("guide.toml", "virtual", Virtual) if interface.startswith(row.prefixes)), None)
-
-
-def board(*names: str | None) -> Board | None:
-    """Return the vendor that one of the DMI names begins with; `None` when it is not in the table."""
-    said = tuple(name.strip().lower() for name in names if name)
-    return next((row for row in rows("boards.toml", "board", Board) if any(name.startswith(row.matches) for name in said)), None)
-
-
-def menus(vendor: str, item: str) -> tuple[Menu, ...]:
-    """Return where a vendor keeps a switch, one row for a family of boards; empty when no source says so."""
-    return tuple(row for row in rows("boards.toml", "menu", Menu) if row.vendor == vendor and item in row.items)
 
 
 def goals() -> tuple[Goal, ...]:

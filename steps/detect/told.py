@@ -14,6 +14,10 @@ _LOADER_INFO = "/sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440
 _PREFERENCE = "/sys/devices/system/cpu/cpu0/cpufreq/energy_performance_preference"
 _SYSTEMD = ("/run/systemd/system", "/usr/lib/systemd/systemd", "/lib/systemd/systemd")
 _MOST_TEXT = 65_536
+_DMI = "/sys/class/dmi/id"
+_NAMES = ("sys_vendor", "board_vendor", "board_name", "product_name", "product_version", "product_family")
+_PORTABLE = {"8", "9", "10", "11", "14", "30", "31", "32"}
+"""SMBIOS 3.7, table 17: portable, laptop, notebook, hand-held, sub-notebook, tablet, convertible, detachable."""
 
 
 def told(host: Probes, cards: tuple[Accelerator, ...], installed: Packages) -> Told:
@@ -30,6 +34,8 @@ def told(host: Probes, cards: tuple[Accelerator, ...], installed: Packages) -> T
         governors=_governors(host, installed),
         domains=_domains(host, cards),
         texts=texts,
+        names=tuple(text for name in _NAMES if (text := host.line(f"{_DMI}/{name}"))),
+        portable=host.line(f"{_DMI}/chassis_type") in _PORTABLE,
     )
 
 

@@ -380,6 +380,10 @@ class Told(Record):
     """What the IOMMU does with a card (`identity`, `DMA-FQ` …) by its address, where the kernel tells."""
     texts: Mapping[str, str] = {}
     """The files that a plan would edit, as they are now."""
+    names: tuple[str, ...] = ()
+    """What the board and the machine call themselves, maker's names first: the rows of `boards.toml` are found by them."""
+    portable: bool = False
+    """Whether its case says that it is a laptop or a tablet."""
 
 
 class BootEntry(Record):

@@ -52,10 +52,10 @@ def _item(machine: Machine, option: Option, language: Language, word: Callable[.
         yield from _indented(say_finding(language, finding, "remedy"))
     board, menus = firmware.paths(machine, option.value)
     for menu in menus[:2]:
-        yield from _indented(word("path", path=firmware.where(board.vendor if board is not None else "", menu)))
+        yield from _indented(word("path", path=say(language, firmware.where(board.vendor if board is not None else "", menu))))
         yield from _indented(word("source", source=menu.source))
     if not menus:
-        yield from _indented(word("manual", entry=firmware.ENTRIES[option.value]))
+        yield from _indented(say(language, firmware.unlisted(machine, option.value)))
     measured = [say(language, note.text) for note in option.notes if note.label == "measured"]
     if measured:
         yield from _indented(word("now", measured="; ".join(measured)))
