@@ -8,7 +8,8 @@ from steps.catalog import frameworks as catalog
 from steps.catalog.versions import line
 from steps.compat import candidates, framework_plan, solve
 from steps.compat.case import Case
-from steps.compat.framework_rules import wheel_findings
+from steps.compat.framework_rules import refused
+from steps.compat.search import releases
 from steps.compat.together_rules import frameworks_conflict
 from steps.compat.wheels import cuda_of, jax_extra, pythons_of, torch_release
 from steps.model.action import AnyAction
@@ -113,7 +114,7 @@ def _framework(case: Case, best: Profile, name: str) -> Option:
     removing: Patch = {f"frameworks.{name}": None}
     answers = answered(case.answers, adding)
     changed = Case(case.machine, answers)
-    judged = (finding for finding in solve.judge_frameworks(case.machine, answers) if name in finding.subject)
+    judged = solve.judge_frameworks(case.machine, answers, lambda finding: name in finding.subject)
     findings = tuple(sorted(judged, key=lambda finding: _WORST_FIRST.index(finding.severity)))
     if name not in wanted:
         findings = tuple(_instead(case, finding, adding) for finding in findings)
@@ -168,17 +169,12 @@ def _fitting(case: Case, name: str) -> str:
     if name == "torchvision":
         release = torch_release(case)
         return release.torchvision[-1] if release and release.torchvision else ""
-    if name == "tensorflow":
-        versions = [row.version for row in catalog.tensorflow_releases()]
-    elif name == "jax":
-        versions = [row.version for row in catalog.jax_releases()]
-    else:
-        versions = [row.version for row in catalog.others() if row.package == name]
-    for version in versions[:4]:
+    versions = releases(name)
+    for version in versions:
         changed = Case(case.machine, answered(case.answers, {f"frameworks.{name}": version}))
-        if not any(
-            finding.severity == "error" and name in finding.subject for finding in wheel_findings(changed) + frameworks_conflict(changed)
-        ):
+        # Most of what does not fit is refused by its neighbours, which costs less to see.
+        clashes = any(one.severity == "error" and name in one.subject for one in frameworks_conflict(changed))
+        if not clashes and not refused(changed, name):
             return version
     return versions[0] if versions else ""
 
@@ -237,7 +233,7 @@ def _build(case: Case, release: catalog.TorchRelease, name: str, advised: bool) 
     """Return the row of one build."""
     patch: Patch = {"frameworks.variant": name}
     answers = answered(case.answers, patch)
-    findings = tuple(finding for finding in solve.judge_frameworks(case.machine, answers) if "torch" in finding.subject)
+    findings = solve.judge_frameworks(case.machine, answers, lambda finding: "torch" in finding.subject)
     mark, tag = _verdict(findings, "recommended" if advised else "fits")
     if mark == "good" and name == "cpu" and case.gpus:
         mark, tag = "catch", phrase("frameworks.tag.no-gpu")
@@ -283,7 +279,7 @@ def _environment(case: Case, manager: str, python: str, advised: bool) -> Option
     """Return the row of one manager with one Python."""
     patch: Patch = {"environment.manager": manager, "environment.python": python}
     answers = answered(case.answers, patch)
-    findings = tuple(finding for finding in solve.judge_frameworks(case.machine, answers) if finding.code == "no-wheel-for-python")
+    findings = solve.judge_frameworks(case.machine, answers, lambda finding: finding.code == "no-wheel-for-python")
     mark, tag = _verdict(findings, "recommended" if advised else "works")
     return Option(
         value=f"{manager}-{python}",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from steps.catalog import stack
 from steps.catalog.versions import line, number
-from steps.compat import candidates, rows, solve, toolkit_plan
+from steps.compat import candidates, library_rules, rows, solve, toolkit_plan
 from steps.compat.case import Case
-from steps.compat.groups import about_toolkit, forbidden
 from steps.compat.library_rules import cudnn_row
 from steps.compat.wheels import cuda_of
 from steps.model.action import AnyAction
@@ -70,7 +69,7 @@ def _line(case: Case, version: str) -> Option:
     """Return the row of one toolkit line."""
     patch: dict[str, str | None] = {"toolkit.cuda": version, **_carried(case, version)}
     answers = answered(case.answers, patch)
-    findings = tuple(finding for finding in solve.judge_toolkit(case.machine, answers) if finding.code != "toolkit-not-needed")
+    findings = solve.judge_toolkit(case.machine, answers, lambda finding: finding.code != "toolkit-not-needed")
     mark, tag = _verdict(case, version, findings)
     row = stack.cudas()[version]
     place = rows.place(case, (row.package,))
@@ -166,7 +165,7 @@ def _library(case: Case, name: str, title: str, lines: tuple[str, ...], chosen: 
         return Option(value=name, label=title, mark="info", tag=tag, sentences=(phrase("toolkit.explain.needs-cuda"),))
     version = chosen if on and chosen else _fitting(case, key, lines)
     answers = answered(case.answers, {key: version})
-    findings = tuple(finding for finding in solve.judge_toolkit(case.machine, answers) if title in finding.subject)
+    findings = solve.judge_toolkit(case.machine, answers, lambda finding: title in finding.subject)
     bad = any(finding.severity == "error" for finding in findings)
     return Option(
         value=name,
@@ -187,9 +186,7 @@ def _library(case: Case, name: str, title: str, lines: tuple[str, ...], chosen: 
 
 
 def _fitting(case: Case, key: str, lines: tuple[str, ...]) -> str:
-    """Return the newest line that nothing forbids, else the newest."""
-    for version in lines:
-        changed = answered(case.answers, {key: version})
-        if not forbidden(about_toolkit(Case(case.machine, changed))):
-            return version
-    return lines[0]
+    """Return the newest line that bears CUDA, the cards and the driver, else the newest."""
+    name = key.partition(".")[2]
+    changed = ((version, Case(case.machine, answered(case.answers, {key: version}))) for version in lines)
+    return next((version for version, one in changed if library_rules.fits(one, name)), lines[0])

@@ -211,6 +211,18 @@ def tensorflow_releases() -> tuple[TensorflowRelease, ...]:
 
 
 @remembered
+def tensorflow_release(version: str) -> TensorflowRelease | None:
+    """Return one release, or `None` when we do not know it."""
+    return next((row for row in tensorflow_releases() if row.version == version), None)
+
+
+@remembered
+def jax_release(version: str) -> JaxRelease | None:
+    """Return one release, or `None` when we do not know it."""
+    return next((row for row in jax_releases() if row.version == version), None)
+
+
+@remembered
 def jax_releases() -> tuple[JaxRelease, ...]:
     """Return the releases of JAX, newest first."""
     return tuple(sorted(rows("jax.toml", "release", JaxRelease), key=lambda row: number(row.version), reverse=True))

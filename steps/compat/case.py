@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Literal
+from functools import cache
+from typing import Any, Generic, Literal, TypeVar
 
 from steps.catalog import devices, frameworks, stack
 from steps.catalog.versions import line, number
 from steps.model.base import Phrase, phrase
 from steps.model.machine import Accelerator, Flavor, Machine, judged
 from steps.model.profile import Profile
+
+T = TypeVar("T")
 
 _DATA_CENTER = re.compile(r"\b(Tesla|GH200|GB[23]00|[ABHV][1-9]00|P100|A2|A[0-9]{2}|A[0-9]{2}[GX]|[LTPMK][1-9][0-9]?[SG]?|[BH]20)\b")
 _DESKTOP = re.compile(r"\bRTX\b|\bActive\b|Quadro|GeForce|TITAN", re.IGNORECASE)
@@ -26,10 +29,24 @@ def _for_data_centers(card: Accelerator) -> bool:
     return any(_DATA_CENTER.search(name) for name in names) and not any(_DESKTOP.search(name) for name in names)
 
 
+class lazy(Generic[T]):  # noqa: N801 - used like `property`
+    """A property that is worked out once: `functools.cached_property` without the lock that it takes before Python 3.12."""
+
+    def __init__(self, work: Callable[[Any], T]) -> None:
+        self._work = work
+        self._name = work.__name__
+        self.__doc__ = work.__doc__
+
+    def __get__(self, owner: Any, kind: type[object] | None = None) -> T:
+        """Return what the work came to; the instance's own entry hides this from then on."""
+        found = owner.__dict__[self._name] = self._work(owner)
+        return found
+
+
 class Gpu:
     """One judged accelerator with the row of its architecture (`None`: we do not know it)."""
 
-    __slots__ = ("capability", "card", "name", "position", "row")
+    __slots__ = ("capability", "card", "data_center", "name", "position", "row")
 
     def __init__(self, position: int, card: Accelerator) -> None:
         self.position = position
@@ -39,6 +56,8 @@ class Gpu:
         """What the card is called, as short as it is known."""
         self.capability = card.compute_capability or (self.row.compute_capability if self.row else None)
         """The compute capability."""
+        self.data_center = _for_data_centers(card)
+        """Whether it is made for data centers."""
 
     @property
     def fact(self) -> Phrase:
@@ -86,7 +105,7 @@ class DriverCase:
     source: str | None = None
     server: bool = False
 
-    @cached_property
+    @lazy
     def row(self) -> stack.Branch | None:
         """The branch's row; `None` when there is no driver or we do not know the branch."""
         return stack.branches().get(self.branch or "")
@@ -97,8 +116,19 @@ class DriverCase:
         return f"driver {self.branch or '?'}" + (f" ({self.flavor})" if self.flavor else "")
 
 
+_found: list[tuple[Machine, tuple[str | None, bool]]] = []
+"""What was found installed on the machine looked at last: every case asks for it."""
+
+
 def installed_driver(machine: Machine) -> tuple[str | None, bool]:
     """Return the version of the installed driver, and whether it works; (`None`, False) without one."""
+    if not (_found and _found[0][0] is machine):
+        _found[:] = [(machine, _installed(machine))]
+    return _found[0][1]
+
+
+def _installed(machine: Machine) -> tuple[str | None, bool]:
+    """Return what is installed."""
     driver = machine.driver
     if driver.state == "absent":
         return None, False
@@ -132,18 +162,18 @@ class Case:
     machine: Machine
     answers: Profile
 
-    @cached_property
+    @lazy
     def gpus(self) -> tuple[Gpu, ...]:
         """The NVIDIA cards that choices are made for; those that the answers ignore are left out."""
         left_out = self.answers.driver.ignore or ()
         return tuple(gpu for gpu in _cards(self.machine) if gpu.card.address not in left_out or gpu.card.address is None)
 
-    @cached_property
+    @lazy
     def kinds(self) -> tuple[Gpu, ...]:
         """The first card of each kind: eight equal ones make one finding."""
         return tuple({(gpu.name, gpu.capability): gpu for gpu in reversed(self.gpus)}.values())[::-1]
 
-    @cached_property
+    @lazy
     def vendor(self) -> str | None:
         """The one vendor of the plan."""
         cards = judged(self.machine)
@@ -165,17 +195,17 @@ class Case:
         hosted = self.machine.os.virtualization == "microsoft"
         return any(_VIRTUAL.search(gpu.card.name or "") or (hosted and short_name(gpu.card.name) == "A10") for gpu in self.gpus)
 
-    @cached_property
+    @lazy
     def data_center(self) -> bool:
         """Whether all cards are of the data-center kind."""
-        return bool(self.gpus) and all(_for_data_centers(gpu.card) for gpu in self.gpus)
+        return bool(self.gpus) and all(gpu.data_center for gpu in self.gpus)
 
-    @cached_property
+    @lazy
     def distribution(self) -> stack.Distribution | None:
         """The row of the distribution."""
         return stack.distribution_of(self.machine.os.id, self.machine.os.version)
 
-    @cached_property
+    @lazy
     def repository(self) -> stack.CudaRepository | None:
         """NVIDIA's repository for this system and processor, if there is one."""
         row = stack.repository_of("wsl" if self.wsl else self.machine.os.id, self.machine.os.version)
@@ -183,12 +213,12 @@ class Case:
             row = stack.repository_of(self.distribution.os[0], self.distribution.version)
         return row if row and repository_arch(self.machine.os.arch) in row.arches else None
 
-    @cached_property
+    @lazy
     def system(self) -> str:
         """The system in names: `ubuntu 24.04`."""
         return " ".join(part for part in (self.machine.os.id, self.machine.os.version) if part) or "?"
 
-    @cached_property
+    @lazy
     def driver(self) -> DriverCase:
         """The driver that will run; what the answers leave open is what the packages would turn out to be."""
         answers = self.answers.driver
@@ -225,51 +255,51 @@ class Case:
             return "distro"
         return "nvidia-repo" if self.repository else None
 
-    @cached_property
+    @lazy
     def torch(self) -> frameworks.TorchRelease | None:
         """The row of the wanted PyTorch."""
         wanted = self.answers.frameworks.get("torch")
         return frameworks.torch_release(wanted) if wanted else None
 
-    @cached_property
+    @lazy
     def variant(self) -> str | None:
         """The wanted variant; without one it is the package index's own."""
         return self.answers.frameworks.get("variant") or (self.torch.default_variant if self.torch else None)
 
-    @cached_property
+    @lazy
     def tensorflow(self) -> frameworks.TensorflowRelease | None:
         """The row of the wanted TensorFlow."""
         wanted = self.answers.frameworks.get("tensorflow")
-        return next((row for row in frameworks.tensorflow_releases() if row.version == wanted), None) if wanted else None
+        return frameworks.tensorflow_release(wanted) if wanted else None
 
-    @cached_property
+    @lazy
     def jax(self) -> frameworks.JaxRelease | None:
         """The row of the wanted JAX."""
         wanted = self.answers.frameworks.get("jax")
-        return next((row for row in frameworks.jax_releases() if row.version == wanted), None) if wanted else None
+        return frameworks.jax_release(wanted) if wanted else None
 
     @property
     def arm(self) -> bool:
         """Whether the processor is a 64-bit Arm."""
         return self.machine.os.arch in ("aarch64", "arm64")
 
-    @cached_property
+    @lazy
     def others(self) -> tuple[frameworks.OtherRelease, ...]:
         """The rows of the wanted packages beside the big three."""
         return tuple(row for name, version in self.answers.frameworks.items() if (row := frameworks.other(name, version)))
 
-    @cached_property
+    @lazy
     def cuda(self) -> str | None:
         """The wanted toolkit line; `None` when none is wanted."""
         wanted = self.answers.toolkit.cuda
         return wanted if wanted and wanted != "none" else None
 
-    @cached_property
+    @lazy
     def cuda_row(self) -> stack.Cuda | None:
         """The row of the wanted toolkit."""
         return stack.cudas().get(self.cuda or "")
 
-    @cached_property
+    @lazy
     def cuda_major(self) -> int | None:
         """The CUDA major that system libraries must fit: of the wanted toolkit, else of the only installed one."""
         if self.cuda:

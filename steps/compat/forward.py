@@ -17,14 +17,14 @@ def too_old(case: Case) -> bool:
 def relied_on(case: Case) -> str | None:
     """Return the package that lets the driver run the wanted toolkit; `None` where it needs none, or none can."""
     row = case.cuda_row
-    if row is None or not too_old(case) or not case.data_center or case.wsl:
+    if row is None or not case.data_center or case.wsl or not too_old(case):
         return None
     return row.compat_package if case.driver.branch in (row.compat_from or ()) else None
 
 
 def library_version(case: Case) -> str | None:
     """Return the version of the driver library that programs load: the package's where it is relied on, else the driver's own."""
-    return case.cuda_row.branch if case.cuda_row and relied_on(case) else case.driver.version
+    return case.cuda_row.branch if case.cuda_row and relied_on(case) is not None else case.driver.version
 
 
 def unknown(case: Case) -> bool:

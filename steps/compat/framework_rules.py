@@ -271,3 +271,8 @@ RULES: tuple[Callable[[Case], Found], ...] = (
 def wheel_findings(case: Case) -> Found:
     """Return what all rules about single wheels find."""
     return tuple(chain.from_iterable(rule(case) for rule in RULES))
+
+
+def refused(case: Case, name: str) -> bool:
+    """Return whether a rule about single wheels forbids a framework; the rest of the rules are not asked."""
+    return any(finding.severity == "error" and name in finding.subject for rule in RULES for finding in rule(case))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steps.compat.case import Case
 from steps.compat.driver_rules import driver_findings
-from steps.compat.forward import library_version
+from steps.compat.forward import relied_on
 from steps.compat.framework_rules import wheel_findings
 from steps.compat.memory import once
 from steps.compat.together_rules import frameworks_conflict
@@ -33,7 +33,7 @@ def about_frameworks(case: Case) -> Found:
     """
     answers = case.answers
     environment = (answers.environment.manager, answers.environment.python)
-    key = ("frameworks", answers.driver, library_version(case), *environment, tuple(answers.frameworks.items()))
+    key = ("frameworks", answers.driver, relied_on(case), *environment, tuple(answers.frameworks.items()))
     return once(case.machine, key, lambda: wheel_findings(case) + frameworks_conflict(case))
 
 

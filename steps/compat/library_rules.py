@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from steps.catalog import stack
 from steps.catalog.load import remembered
@@ -150,10 +150,14 @@ def gpu_unsupported_by_nccl(case: Case) -> Found:
     )
 
 
-RULES: tuple[Callable[[Case], Found], ...] = (
-    cudnn_cuda_mismatch,
-    gpu_unsupported_by_cudnn,
-    driver_too_old_for_cudnn,
-    nccl_cuda_mismatch,
-    gpu_unsupported_by_nccl,
-)
+OF: Mapping[str, tuple[Callable[[Case], Found], ...]] = {
+    "cudnn": (cudnn_cuda_mismatch, gpu_unsupported_by_cudnn, driver_too_old_for_cudnn),
+    "nccl": (nccl_cuda_mismatch, gpu_unsupported_by_nccl),
+}
+"""The rules of each library: it is held against CUDA's major, the cards and the driver."""
+RULES: tuple[Callable[[Case], Found], ...] = (*OF["cudnn"], *OF["nccl"])
+
+
+def fits(case: Case, name: str) -> bool:
+    """Return whether nothing forbids the wanted line of a library, whatever is to be said about the toolkit itself."""
+    return not any(rule(case) for rule in OF[name])

@@ -8,11 +8,11 @@ from itertools import chain, islice
 import msgspec
 
 from steps.catalog import frameworks as catalog
-from steps.compat import candidates
+from steps.compat import candidates, library_rules
 from steps.compat.case import Case
 from steps.compat.groups import about_driver, about_frameworks, about_toolkit, errors, everything, forbidden
 from steps.compat.memory import once
-from steps.compat.wheels import LINES, pythons_of
+from steps.compat.wheels import LINES, pythons_for, pythons_of
 from steps.model.finding import Finding, Patch
 from steps.model.profile import Profile, answered
 
@@ -163,12 +163,10 @@ def _libraries(case: Case, name: str, lines: tuple[str, ...]) -> tuple[Patch, ..
     """Return the lines of a library that bear the CUDA and the cards of the case; at last none."""
 
     def fits(version: str) -> bool:
-        alone = answered(case.answers, {"toolkit.cudnn": "none", "toolkit.nccl": "none", f"toolkit.{name}": version})
-        return not any(
-            finding.code.endswith((f"by-{name}", f"{name}-cuda-mismatch")) for finding in about_toolkit(Case(case.machine, alone))
-        )
+        return library_rules.fits(Case(case.machine, answered(case.answers, {f"toolkit.{name}": version})), name)
 
-    clean = once(case.machine, (name, case.answers.driver, case.answers.toolkit.cuda), lambda: tuple(filter(fits, lines))[:BUILDS])
+    key = (name, case.cuda_major, case.answers.driver)
+    clean = once(case.machine, key, lambda: tuple(islice(filter(fits, lines), BUILDS)))
     return (*({f"toolkit.{name}": version} for version in clean), {f"toolkit.{name}": "none"})
 
 
@@ -215,7 +213,11 @@ def _clean_builds(case: Case, version: str | None) -> tuple[Patch, ...]:
     alone = answered(
         case.answers, {f"frameworks.{name}": None for name in case.answers.frameworks if name not in ("torch", "variant", *PAIR)}
     )
-    for release, variant in islice(candidates.torch_candidates(Case(case.machine, alone), version), TRIES):
+    python = case.answers.environment.python
+    offered = candidates.torch_candidates(Case(case.machine, alone), version)
+    # Most releases miss an old or a new Python, which costs little to see.
+    having = (one for one in offered if python is None or python in pythons_for(case, one[0]))
+    for release, variant in islice(having, TRIES):
         patch: dict[str, str | None] = {"frameworks.torch": release.version, "frameworks.variant": variant}
         for name, fitting in (("torchvision", release.torchvision), ("torchaudio", release.torchaudio)):
             if name in alone.frameworks:

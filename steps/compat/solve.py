@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from steps.compat import conflict
 from steps.compat.case import Case
 from steps.compat.groups import about_driver, about_frameworks, about_toolkit, everything
@@ -16,6 +18,7 @@ from steps.model.machine import Machine
 from steps.model.profile import Profile
 
 Found = tuple[Finding, ...]
+Said = Callable[[Finding], bool]
 
 
 class Recommendation(Record):
@@ -31,22 +34,27 @@ class Recommendation(Record):
     nearest: Profile | None = None
 
 
+def always(_: Finding) -> bool:
+    """Return that a finding is wanted."""
+    return True
+
+
 def judge_driver(machine: Machine, profile: Profile) -> Found:
     """Return what is to be said about the driver."""
     case = Case(machine, profile)
     return repaired(case, about_driver(case))
 
 
-def judge_toolkit(machine: Machine, profile: Profile) -> Found:
-    """Return what is to be said about CUDA, cuDNN and NCCL."""
+def judge_toolkit(machine: Machine, profile: Profile, only: Said = always) -> Found:
+    """Return what is to be said about CUDA, cuDNN and NCCL; `only` picks what a repair is looked for."""
     case = Case(machine, profile)
-    return repaired(case, about_toolkit(case))
+    return repaired(case, tuple(filter(only, about_toolkit(case))))
 
 
-def judge_frameworks(machine: Machine, profile: Profile) -> Found:
-    """Return what is to be said about the frameworks and their environment."""
+def judge_frameworks(machine: Machine, profile: Profile, only: Said = always) -> Found:
+    """Return what is to be said about the frameworks and their environment; `only` picks what a repair is looked for."""
     case = Case(machine, profile)
-    return repaired(case, about_frameworks(case))
+    return repaired(case, tuple(filter(only, about_frameworks(case))))
 
 
 def judge(machine: Machine, profile: Profile) -> Found:

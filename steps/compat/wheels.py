@@ -160,6 +160,11 @@ def allowed(bounds: str) -> tuple[str, ...]:
     return tuple(left)
 
 
+def pythons_for(case: Case, release: catalog.TorchRelease) -> tuple[str, ...]:
+    """Return the Python lines that a release of PyTorch has wheels for on this processor."""
+    return release.pythons_aarch64 if case.arm and release.pythons_aarch64 is not None else release.pythons
+
+
 def pythons_of(case: Case, name: str) -> tuple[tuple[str, ...], str] | None:
     """Return the Python lines a wanted framework has wheels for, and where that stands; `None` when not known."""
     wanted = case.answers.frameworks.get(name)
@@ -167,7 +172,7 @@ def pythons_of(case: Case, name: str) -> tuple[tuple[str, ...], str] | None:
         release = torch_release(case)
         if release is None:
             return None
-        return (release.pythons_aarch64 if case.arm and release.pythons_aarch64 is not None else release.pythons), release.source
+        return pythons_for(case, release), release.source
     if name == "tensorflow":
         return (case.tensorflow.pythons, case.tensorflow.source) if case.tensorflow else None
     if name == "jax":

@@ -6,7 +6,7 @@ An absent table or key means *leave alone*; "none" means *not wanted* and never 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 import msgspec
 
@@ -112,6 +112,10 @@ class Profile(Record):
     """How programs are answered that ask something: a row of `assets/data/prompts.toml`, and one of its answers."""
 
 
+_TABLES: Mapping[str, Any] = {name: kind for name, kind in get_type_hints(Profile).items() if name != "schema"}
+"""The tables of a profile by name, with what they hold."""
+
+
 def holds_credentials(address: str) -> bool:
     """Return whether an address names a user or a password (`https://token@index.example/simple`)."""
     # By hand: a proxy may come without a scheme, an address may be malformed, and the runner does without urllib.
@@ -123,16 +127,20 @@ def answered(profile: Profile, patch: Patch) -> Profile:
 
     Raises `msgspec.ValidationError` when a key or value does not belong in a profile.
     """
-    tables: dict[str, Any] = msgspec.to_builtins(profile)
+    tables: dict[str, dict[str, Any]] = {}
     for key, value in patch.items():
         table, _, name = key.partition(".")
-        entries = dict(tables.get(table) or {})
+        if table not in _TABLES:
+            raise msgspec.ValidationError(f"no table `{table}`")
+        entries = tables.get(table)
+        if entries is None:
+            entries = tables[table] = msgspec.to_builtins(getattr(profile, table))
         if value is None:
             entries.pop(name, None)
         else:
             entries[name] = value
-        tables[table] = entries
-    return msgspec.convert(tables, Profile)
+    # Only what the patch touches is read anew: options by the hundred are tried at every key.
+    return msgspec.structs.replace(profile, **{table: msgspec.convert(entries, _TABLES[table]) for table, entries in tables.items()})
 
 
 def as_tables(profile: Profile) -> dict[str, Any]:

@@ -15,11 +15,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from steps.compat.case import Case
-from steps.compat.groups import everything
 from steps.compat.solve import recommend
 from steps.detect.machine import detect
 from steps.host.opening import open_host
+from steps.model.finding import Patch
 from steps.model.machine import Machine
 from steps.model.profile import Profile, answered
 from steps.registry import SETUP, steps_of
@@ -33,23 +32,22 @@ MACHINES = ROOT / "tests" / "machines"
 NAMES = ("rtx4090x4-epyc", "p40-3090-mixed", "xe9680-h100x8", "rtx5090-u2404-fresh", "k80x2-board-legacy470")
 OPTIONS_MS, COLD_MS = 5.0, 250.0
 """What is wanted on a quiet machine."""
-HEAD_ROOM = 2.0
-"""What the gates allow above it: the machines that run these tests share their cores."""
+NOISE = 1.5
+"""What the gate on the worst of many changes allows above it: the machines that run these tests share their cores and caches."""
+UNIT_MS = 0.9
+"""What the work of `unit` takes on the idle two-core machine on which the limits hold."""
 TIMES = (1, 2, 4, 10)
-ROUNDS = 3
+ROUNDS = 4
 
 
-QUIET_US = 3.5
-"""What taking one answer costs on the idle two-core machine on which the limits hold."""
-
-
-def slowness() -> float:
-    """Return how many times slower this machine is now, other work on it included; never less than one."""
-    patch, profile, count = {"driver.branch": "580"}, answered(Profile(), {"frameworks.torch": "2.14.1"}), 2000
+def unit() -> float:
+    """Return the milliseconds of processor time that a fixed piece of work takes now: the measure that everything here is held against."""
+    table: dict[tuple[int, str], tuple[int, ...]] = {}
     begin = time.process_time()
-    for _ in range(count):
-        answered(profile, patch)
-    return max(1.0, (time.process_time() - begin) * 1e6 / count / QUIET_US)
+    for turn in range(1500):
+        table[turn % 61, str(turn % 17)] = tuple(one for one in (turn, turn + 1, turn + 2) if one % 2)
+    assert len(table) > 1000
+    return (time.process_time() - begin) * 1000
 
 
 def captured(name: str) -> Machine:
@@ -57,74 +55,56 @@ def captured(name: str) -> Machine:
     return detect(open_host(str(MACHINES / f"{name}.json"), None))
 
 
-def options(here: Machine, answers: Profile) -> tuple[float, list[Profile]]:
-    """Return the milliseconds of processor time that all options of the wizard take, and the answers they lead to."""
+def options(here: Machine, answers: Profile) -> float:
+    """Return the milliseconds of processor time that all options of the wizard take."""
     begin = time.process_time()
-    choices = [choice for step in steps_of(SETUP, here) for choice in step.choices(here, answers)]
-    took = (time.process_time() - begin) * 1000
-    return took, [answered(answers, option.patch) for choice in choices for option in choice.options]
-
-
-def bare(here: Machine, found: list[Profile]) -> float:
-    """Return the milliseconds that the rules alone take for the same options, without marks, hints and repairs."""
-    fresh = msgspec.structs.replace(here)
-    begin = time.process_time()
-    for answers in found:
-        everything(Case(fresh, answers))
+    assert [choice for step in steps_of(SETUP, here) for choice in step.choices(here, answers)]
     return (time.process_time() - begin) * 1000
 
 
-def changed(here: Machine) -> tuple[list[float], list[float]]:
-    """Return what all options cost after each of many changes of an answer, and what the rules alone do."""
-    took, alone = [], []
-    for patch in PATCHES:
-        runs, rules = [], []
-        for _ in range(ROUNDS):
-            # Another record of the same machine: nothing of the changed answers is remembered, what goes before them is.
-            fresh = msgspec.structs.replace(here)
-            base = recommend(fresh).choices or Profile()
-            options(fresh, base)
-            milliseconds, found = options(fresh, answered(base, patch))
-            runs.append(milliseconds)
-            rules.append(bare(fresh, found))
-        took.append(min(runs))
-        alone.append(min(rules))
-    return took, alone
+def changed(here: Machine, patch: Patch) -> float:
+    """Return what all options cost after an answer changed, in milliseconds of the idle machine: the best of a few rounds."""
+    best = float("inf")
+    for _ in range(ROUNDS):
+        # Another record of the same machine: nothing of the changed answers is remembered, what goes before them is.
+        fresh = msgspec.structs.replace(here)
+        base = recommend(fresh).choices or Profile()
+        options(fresh, base)
+        answers = answered(base, patch)
+        before = unit()
+        took = options(fresh, answers)
+        best = min(best, took / ((before + unit()) / 2) * UNIT_MS)
+    return best
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_all_options_of_the_wizard_follow_an_answer_in_milliseconds(name: str) -> None:
     here = captured(name)
-    changed(here) if name == NAMES[0] else options(here, recommend(here).choices or Profile())  # tables and imports
-    factor = slowness()
-    took, alone = changed(here)
-    factor = max(factor, slowness())
-    middle, worst, rules = statistics.median(took), max(took), statistics.median(alone)
-    print(f"\n{name}: {middle:.2f} ms, worst {worst:.2f} ms; rules alone {rules:.2f} ms, ratio {middle / rules:.2f}; slow {factor:.1f}")
-    print(f"wanted {OPTIONS_MS} ms, gate {HEAD_ROOM * OPTIONS_MS} ms")
-    assert middle < HEAD_ROOM * OPTIONS_MS
+    options(here, recommend(here).choices or Profile())  # tables and imports
+    took = sorted((changed(here, patch), str(patch)) for patch in PATCHES)
+    middle, (worst, which) = statistics.median(ms for ms, _ in took), took[-1]
+    print(f"\n{name}: {middle:.2f} ms, worst {worst:.2f} ms ({which}); wanted {OPTIONS_MS} ms")
+    assert middle < OPTIONS_MS
+    assert worst < NOISE * OPTIONS_MS
 
 
 def cold(argv: list[str]) -> float:
-    """Return the milliseconds of processor time of one start, the best of nine: other work on the machine only ever adds."""
+    """Return what one start costs, in milliseconds of processor time of the idle machine: the best of nine."""
     best = float("inf")
     for _ in range(9):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        first, before = unit(), resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(argv, check=True, capture_output=True, cwd=ROOT)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        best = min(best, (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000)
+        took = (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
+        best = min(best, took / ((first + unit()) / 2) * UNIT_MS)
     return best
 
 
 def test_a_recommendation_from_a_cold_start_is_quick() -> None:
-    factor = slowness()
     start = [sys.executable, "-I", "-m", "tui", "recommend", "--want", "torch", "--json", "--machine"]
     found = cold([*start, str(MACHINES / "rtx4090x4-epyc.json")])
-    nothing = cold([sys.executable, "-I", "-c", "import msgspec, re, json"])
-    factor = max(factor, slowness())
-    print(f"\nrecommend, cold: {found:.0f} ms; Python with msgspec {nothing:.0f} ms, ratio {found / nothing:.1f}; slow {factor:.1f}")
-    print(f"wanted {COLD_MS} ms, gate {HEAD_ROOM * COLD_MS} ms")
-    assert found < HEAD_ROOM * COLD_MS
+    print(f"\nrecommend, cold: {found:.0f} ms; wanted {COLD_MS} ms")
+    assert found < COLD_MS
 
 
 # --- larger tables --------------------------------------------------------------------------------
