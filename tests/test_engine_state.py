@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import signal
 import stat
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from hypothesis import strategies as some
 
 from steps.engine.durable import open_new, write_whole
 from steps.engine.folder import Owner, invoking_owner, person, state_folder
-from steps.engine.journal import Journal, fold, read
+from steps.engine.journal import Journal, Unwritten, fold, read
 from steps.engine.lanes import needs_of
 from steps.engine.lock import Holder, holder, is_held, take_target, target_lock, try_take
 from steps.errors import Busy
@@ -55,6 +57,25 @@ def test_a_journal_cut_anywhere_keeps_all_its_whole_lines(cut: int, tmp_path_fac
     assert again.append("run-finished").seq == whole + 1
     again.close()
     assert [found.seq for found in read(path)[0]] == list(range(1, whole + 2))
+
+
+def test_a_disk_that_is_full_takes_no_half_of_an_entry(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    journal = Journal(path)
+    first = journal.append("action-started", "a")
+    before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        # The disk takes ten bytes more.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 10, before[1]))
+        with pytest.raises(Unwritten):
+            journal.append("action-finished", "a", "done")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    second = journal.append("action-finished", "a", "done")
+    journal.close()
+    assert read(path)[0] == (first, second)
+    assert second.seq == first.seq + 1
 
 
 def test_the_fold_is_the_same_at_once_and_piece_by_piece() -> None:

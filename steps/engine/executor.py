@@ -10,7 +10,7 @@ from steps.engine.command import Missing, judge, run_command
 from steps.engine.context import Context, Outcome, failed
 from steps.engine.journal import Unwritten
 from steps.engine.packages import perform_packages
-from steps.engine.probes import is_done
+from steps.engine.probes import is_done, why_not_done
 from steps.engine.prompts import manual_row
 from steps.engine.reboot import perform_reboot
 from steps.errors import BringupError
@@ -33,7 +33,7 @@ def perform(action: AnyAction, context: Context) -> Outcome:
             return Outcome(status="already")
         outcome = _do(action, context)
         if outcome.status == "done" and action.done_when and is_done(action, context) is False:
-            return failed(phrase("engine.failed.not-done"), exit=outcome.exit)
+            return failed(why_not_done(action, context), exit=outcome.exit)
         return outcome
     except Unwritten:
         raise

@@ -17,7 +17,7 @@ import msgspec
 from steps.engine.durable import FILE_MODE, make_folder, open_new, write_whole
 from steps.errors import BringupError, InputError, PreflightError
 from steps.model.base import Param, Record
-from steps.model.plan import Plan, decode, encode
+from steps.model.plan import Plan, decode, digest_of, encode
 
 ROOT_STATE = "/var/lib/bringup"
 ROOT_SOCKETS = "/run/bringup"
@@ -155,6 +155,13 @@ class RunFolder:
             raise InputError("run-vanished", run=self.id, folder=str(self.path)) from None
         except PermissionError:
             raise InputError("run-not-yours", run=self.id, folder=str(self.path)) from None
+        except (OSError, msgspec.MsgspecError):
+            raise InputError("plan-damaged", run=self.id, file=str(self.plan)) from None
+
+    def plan_digest(self) -> str:
+        """Return the digest of the plan as it lies there; raises `InputError` when it is gone or damaged."""
+        try:
+            return digest_of(self.plan.read_bytes())
         except (OSError, msgspec.MsgspecError):
             raise InputError("plan-damaged", run=self.id, file=str(self.plan)) from None
 

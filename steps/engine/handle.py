@@ -13,6 +13,7 @@ from steps import resources
 from steps.engine import journal, ledger
 from steps.engine.folder import Refusal, Refused, RunFolder, all_folders, invoking_owner, state_folder
 from steps.engine.lock import is_held
+from steps.engine.progress import Work, work_of
 from steps.engine.runner import UNATTENDED
 from steps.engine.server import RUN_OVER, Request, Response, ask
 from steps.engine.spool import Spool
@@ -107,6 +108,12 @@ class RunHandle:
         if action_id not in self._spools:
             self._spools[action_id] = Spool(self._folder.output(action_id))
         return self._spools[action_id]
+
+    def work(self, action_id: str) -> Work | None:
+        """Return how far the package manager is with an action; `None` when it is no such action, or has not begun."""
+        state = self._state.actions.get(action_id)
+        status = self._folder.path / "output" / f"{action_id}.status"
+        return work_of(status, self.plan.target.root, None if state is None else state.started)
 
     def verdict(self) -> tuple[Rung, ...] | None:
         """Return the rungs that the plan's proof printed; `None` while there are none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -14,14 +14,14 @@ from steps.engine.context import Context, Outcome, failed
 from steps.engine.durable import make_folder, open_new, write_whole
 from steps.engine.folder import state_folder
 from steps.engine.keeping import put_aside
-from steps.managers.base import Kept, PackageManager, Simulation, Snapshot, manager
+from steps.managers.base import Holder, Kept, PackageManager, Simulation, Snapshot, manager
 from steps.managers.preflight import check
 from steps.model.action import Packages
 from steps.model.base import Record, phrase
 
 LOCK_PATIENCE = 300.0
 """So long is another holder of the package manager waited for; seconds."""
-_LOCK_PAUSE = 3.0
+_LOCK_PAUSE = 1.0
 BUSY = 75
 _UNPACKING = b"pmstatus:"
 
@@ -41,28 +41,52 @@ def perform_packages(action: Packages, context: Context) -> Outcome:
     """Install the packages; `failed` without a change when the simulation is refused."""
     tool = manager(action.manager)
     if action.refresh:
-        ending = _patiently(context, action, tool, tool.refresh_argv())
-        if ending.code or ending.stopped or not action.install:
-            return _explained(ending, tool)
-    deadline = time.monotonic() + LOCK_PATIENCE
-    while True:
-        outcome = _attempt(action, context, tool)
-        if outcome.code != BUSY or time.monotonic() > deadline:
+        outcome = _when_free(action, context, tool, _refresh)
+        if outcome.status != "done" or not action.install:
             return outcome
-        # Whoever had the manager may have changed what the simulation rested on, so it is made anew.
+    return _when_free(action, context, tool, _attempt)
+
+
+_Try = Callable[[Packages, Context, PackageManager], Outcome]
+
+
+def _when_free(action: Packages, context: Context, tool: PackageManager, do: _Try) -> Outcome:
+    """Do it when nobody else has the manager, again while another one was quicker; `BUSY` when that takes too long.
+
+    Each try begins anew: whoever had the manager may have changed what a simulation rested on. apt's own waiting would
+    neither name the holder nor cover the locks of the lists and the archives.
+    """
+    deadline = time.monotonic() + LOCK_PATIENCE
+    told: Holder | None = None
+    while True:
+        holder = tool.lock_holder(context.host)
+        if holder is None:
+            outcome = do(action, context, tool)
+            if outcome.code != BUSY or time.monotonic() > deadline:
+                return outcome
+        elif time.monotonic() > deadline:
+            return _locked(holder, None)
+        elif holder != told:
+            who = f"{holder.name or '?'} (process {holder.pid or '?'})"
+            context.spool_line(action.id, f"[bringup: waiting for {who}, which holds {holder.lock}]")
+            told = holder
         if context.switches.cancelled.wait(_LOCK_PAUSE):
             return Outcome(status="cancelled")
 
 
+def _refresh(action: Packages, context: Context, tool: PackageManager) -> Outcome:
+    """Fetch the package lists."""
+    return _explained(run_command(context, action, tool.refresh_argv(), environment=tool.environment()), tool)
+
+
 def _attempt(action: Packages, context: Context, tool: PackageManager) -> Outcome:
     """Simulate, judge, put aside and install without waiting for anybody; `BUSY` when another one has the manager."""
-    if tool.lock_holder(context.host) is None:
-        # What another one has at work looks interrupted too, and is not ours to mend.
-        repair(action, context)
+    repair(action, context)
     before = tool.snapshot(context.host)
     if before is None:
         return failed(phrase("engine.failed.unreadable", manager=action.manager))
     simulation = tool.simulate(action, context.host)
+    context.spool_line(action.id, f"[bringup: {_foretold(simulation)}]")
     check(action, simulation, context.host, kernel=context.plan.target.kernel)
     if context.switches.cancelled.is_set():
         return Outcome(status="cancelled")
@@ -99,8 +123,27 @@ def _register(action: Packages, context: Context, tool: PackageManager, before: 
     _write(context, action, "undo.json", state)
     (context.folder.kept(action.id) / "settings-after.json").unlink(missing_ok=True)
     (context.folder.kept(action.id) / "after.json").unlink(missing_ok=True)
-    context.journal.append("registered", action.id, replaced=len(simulation.replaced), kept=len(kept.files), lost=len(kept.lost))
+    context.journal.append(
+        "registered",
+        action.id,
+        replaced=len(simulation.replaced),
+        removed=len(simulation.removed),
+        kept=len(kept.files),
+        lost=len(kept.lost),
+        download_bytes=simulation.download_bytes,
+        disk_bytes=simulation.disk_bytes,
+    )
     return names
+
+
+def _foretold(simulation: Simulation) -> str:
+    """Return what the transaction will do, in a line of the output: how many, which go, and how large it is."""
+    new = sum(change.before is None for change in simulation.changes)
+    removed = simulation.removed
+    parts = [f"{new} new", f"{len(simulation.replaced) - len(removed)} replaced", f"{len(removed)} removed"]
+    parts += [f"removes {' '.join(removed)}"] if removed else []
+    sizes = (("fetches", simulation.download_bytes), ("takes", simulation.disk_bytes))
+    return ", ".join([*parts, *(f"{word} {size / 1e6:.1f} MB" for word, size in sizes if size is not None)])
 
 
 def _write(context: Context, action: Packages, name: str, value: Record) -> None:
@@ -172,16 +215,6 @@ class Progress:
         return not self._unpacks
 
 
-def _patiently(context: Context, action: Packages, tool: PackageManager, argv: tuple[str, ...]) -> Ending:
-    """Run a command again while another holder of the manager is its only trouble (apt's own wait does not cover the lists)."""
-    deadline = time.monotonic() + LOCK_PATIENCE
-    while True:
-        ending = run_command(context, action, argv, environment=tool.environment())
-        held = ending.status not in (0, None) and tool.busy(ending.output) is not None
-        if not held or time.monotonic() > deadline or context.switches.cancelled.wait(_LOCK_PAUSE):
-            return ending
-
-
 def _explained(ending: Ending, tool: PackageManager) -> Outcome:
     if ending.stopped is not None:
         return judge(ending)
@@ -191,9 +224,13 @@ def _explained(ending: Ending, tool: PackageManager) -> Outcome:
         return Outcome(status="done", exit=0)
     holder = tool.busy(ending.output)
     if holder is not None:
-        return failed(phrase("engine.failed.locked", holder=holder.name or "?", pid=holder.pid or 0), exit=ending.status, code=BUSY)
+        return _locked(holder, ending.status)
     cause = tool.cause(ending.output)
     return failed(cause if cause is not None else phrase("engine.failed.exit", status=ending.status), exit=ending.status)
+
+
+def _locked(holder: Holder, status: int | None) -> Outcome:
+    return failed(phrase("engine.failed.locked", holder=holder.name or "?", pid=holder.pid or 0), exit=status, code=BUSY)
 
 
 def repair(action: Packages, context: Context) -> bool:

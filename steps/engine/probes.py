@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from steps.engine.context import Context
 from steps.host.base import Host
 from steps.managers.base import module_files, packages_are
 from steps.model.action import Action, FileIs, ModuleBuilt, PackagesAre, Probe, Run, Succeeds
+from steps.model.base import Phrase, phrase
 
 _PATIENCE = 120.0
 """A probe may import a framework: seconds."""
@@ -41,3 +44,28 @@ def _holds(probe: Probe, action: Action, context: Context) -> bool | None:
 def _built(host: Host, module: str, kernel: str | None) -> bool | None:
     kernel = kernel or (host.read("/proc/sys/kernel/osrelease") or "").strip()
     return bool(module_files(host, module, kernel)) if kernel else None
+
+
+_BUILD_ERROR = re.compile(r"^.*(?:\berror:|\bError!|\*\*\* ).*$", re.MULTILINE)
+
+
+def why_not_done(action: Action, context: Context) -> Phrase:
+    """Return why an action that ended well did not make what it should have: for a module, what its build or its lack says."""
+    for probe in action.done_when:
+        if isinstance(probe, ModuleBuilt):
+            kernel = probe.kernel or context.plan.target.kernel or (context.host.read("/proc/sys/kernel/osrelease") or "").strip()
+            if kernel and not module_files(context.host, probe.module, kernel):
+                return _why_no_module(context.host, probe.module, kernel)
+    return phrase("engine.failed.not-done")
+
+
+def _why_no_module(host: Host, module: str, kernel: str) -> Phrase:
+    """Return why dkms built nothing: its packages end without an error then."""
+    if host.exists(f"/lib/modules/{kernel}/build") is False:
+        return phrase("engine.failed.no-headers", module=module, kernel=kernel)
+    logs = host.glob(f"/var/lib/dkms/{module}*/*/build/make.log")
+    told = host.run(("tail", "-c", "65536", "--", *logs)).stdout if logs else ""
+    errors = _BUILD_ERROR.findall(told)
+    if errors:
+        return phrase("engine.failed.module-error", module=module, kernel=kernel, text=errors[0].strip()[:200])
+    return phrase("engine.failed.no-module", module=module, kernel=kernel)

@@ -36,6 +36,12 @@ class Patterns(Record):
     patterns: tuple[str, ...]
 
 
+def patterns() -> tuple[Patterns, ...]:
+    """Return the table of settings."""
+    found: tuple[Patterns, ...] = load.rows("return_point.toml", "settings", Patterns)
+    return found
+
+
 class Setting(Record):
     """One file or link as it was."""
 
@@ -56,11 +62,10 @@ Settings = Mapping[str, Setting]
 def seen(action: Packages, context: Context, tool: PackageManager, names: Iterable[str]) -> Settings:
     """Return the settings as they are, with the configuration files of the packages called `names`."""
     host = context.host
-    rows: tuple[Patterns, ...] = load.rows("return_point.toml", "settings", Patterns)
     kinds: dict[str, Kind] = {}
     for path in tool.settings_of(tuple(names), host):
         kinds |= dict.fromkeys((path, *(f"{path}{left}" for left in _LEFTOVERS)), "package")
-    for row in rows:
+    for row in patterns():
         kinds |= {path: row.what for pattern in row.patterns for path in host.glob(pattern)}
     # What other actions of the plan write has a way back of its own, and may be written at this moment.
     written = {other.path for other in context.plan.actions if isinstance(other, Write)}

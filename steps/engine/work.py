@@ -9,7 +9,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from steps.engine import ledger, undo
+from steps import text
+from steps.catalog.prompts import UNKNOWN, prompt_row
+from steps.engine import ledger, settings, undo
 from steps.engine.context import Context, Outcome
 from steps.engine.durable import open_new
 from steps.engine.executor import perform
@@ -26,8 +28,10 @@ from steps.errors import Busy, InputError
 from steps.host.base import WritableHost
 from steps.host.local import LocalHost
 from steps.host.rooted import RootedHost
-from steps.model.action import AnyAction, Packages, Run
-from steps.model.plan import Plan, digest
+from steps.managers.base import manager
+from steps.managers.preflight import protected
+from steps.model.action import AnyAction, Packages, PackagesAre, Run
+from steps.model.plan import Plan
 from steps.model.run import RunState
 
 CANCELLED, REBOOT, ROLLED_BACK, NOT_ROLLED_BACK = 5, 10, 21, 22
@@ -37,7 +41,7 @@ def hold_and_work(folder: RunFolder, words: list[str]) -> int:
     """Check and lock everything, then work."""
     plan, origin = folder.read_plan(), folder.read_origin()
     detach_output(folder, origin.owner.gid)
-    if digest(plan) != origin.digest:
+    if folder.plan_digest() != origin.digest:
         raise InputError("plan-changed", run=folder.id, file=str(folder.plan))
     mine = try_take(folder.lock)
     if mine is None:
@@ -50,11 +54,24 @@ def hold_and_work(folder: RunFolder, words: list[str]) -> int:
         # Somebody else went on with it after whoever sent us had looked.
         raise Busy("run-active", run=folder.id, user=origin.owner.name, since=time.strftime("%H:%M"))
     _agree(folder, plan, fold(journal.entries), words)
+    _have_at_hand(plan)
     outside = LocalHost()
     host: WritableHost = outside if plan.target.root == "/" else RootedHost(plan.target.root, outside)
     attended = UNATTENDED not in words
     context = Context(folder, plan=plan, origin=origin, host=host, outside=outside, journal=journal, attended=attended)
     return Runner(context).work(words)
+
+
+def _have_at_hand(plan: Plan) -> None:
+    """Load what is otherwise loaded when it is needed: an upgrade of this program in the middle of the run must not mix two versions."""
+    probed = {probe.manager for action in plan.actions for probe in action.done_when if isinstance(probe, PackagesAre)}
+    for name in probed | {action.manager for action in plan.actions if isinstance(action, Packages)}:
+        manager(name)
+    # The tables behind them are read at their first use and remembered.
+    protected("", None)
+    settings.patterns()
+    prompt_row(UNKNOWN)
+    text.lookup("en", "manager.plan-only")
 
 
 def _agree(folder: RunFolder, plan: Plan, state: RunState, words: list[str]) -> None:
