@@ -36,11 +36,19 @@ def plan(case: Case, target: Target) -> tuple[AnyAction, ...]:
         *_headers(case, kernel),
         *_repository(case),
         *_uninstall(case),
+        *_stillness(case, names),
         install,
         *_key(case, target),
         *_afterwards(case, target),
         *_fabric(case, target),
     )
+
+
+def _stillness(case: Case, names: tuple[str, ...]) -> tuple[AnyAction, ...]:
+    """Return what keeps nightly upgrades off a driver whose module is built here."""
+    manager = case.distribution.manager if case.distribution else "apt"
+    prebuilt = any(name.startswith("linux-modules-nvidia") for name in names)
+    return (apt_repository.hold_still(),) if manager == "apt" and not prebuilt else ()
 
 
 def _headers(case: Case, kernel: str | None) -> tuple[AnyAction, ...]:

@@ -33,6 +33,10 @@ _DRIVER_PACKAGES = (
 )
 
 
+_UNATTENDED = ("nvidia-", "libnvidia-", "cuda-drivers", "libcuda1", "libnvcuvid1", "libnvoptix1", "xserver-xorg-video-nvidia", "libxnvctrl")
+"""Beginnings of names, as unattended-upgrades reads them."""
+
+
 def _named(url: str) -> str:
     """Return "debian12-x86_64" for the address of NVIDIA's repository for Debian 12."""
     return "-".join(part for part in url.rstrip("/").split("/")[-2:])
@@ -143,6 +147,25 @@ def branch_pin(branch: str) -> Write:
         path="/etc/apt/preferences.d/bringup-nvidia-branch",
         text=text,
         done_when=(FileIs(path="/etc/apt/preferences.d/bringup-nvidia-branch", text=text),),
+    )
+
+
+def hold_still() -> Write:
+    """Return the file that keeps nightly upgrades off the driver: they would part a running module from its libraries.
+
+    Modules that the distribution built are not among them, since a new kernel could then find itself without one.
+    """
+    names = "".join(f'    "{pattern}";\n' for pattern in _UNATTENDED)
+    path = "/etc/apt/apt.conf.d/52bringup-driver"
+    text = f"// The driver is upgraded by a person, before a reboot.\nUnattended-Upgrade::Package-Blacklist {{\n{names}}};\n"
+    return Write(
+        id="driver.still",
+        title=phrase("manager.action.still"),
+        why=phrase("manager.why.still"),
+        lane="packages",
+        path=path,
+        text=text,
+        done_when=(FileIs(path=path, text=text),),
     )
 
 
