@@ -81,7 +81,7 @@ def test_a_data_tier_of_nvme_says_what_counts_for_the_system() -> None:
 
 
 def test_a_row_that_is_not_known_says_what_is_not_known() -> None:
-    option = row(hardware, machine("rtx5090-u2404-fresh"), "gpu")
+    option = row(hardware, machine("laptop-katana-4070-secureboot"), "gpu")
     assert option.mark == "unknown"
     assert "Not known: its memory." in said(option)
 
