@@ -9,7 +9,7 @@ from steps.catalog import devices
 from steps.detect import ways
 from steps.detect.measures import card_link, link, short_name, speed
 from steps.model.base import Record
-from steps.model.machine import Accelerator, Machine, Network
+from steps.model.machine import Accelerator, InfinibandPort, Machine, Network
 
 Kind = Literal["socket", "bridge", "gpu", "network"]
 CELLS = 39
@@ -53,6 +53,7 @@ def forest(machine: Machine, *, networks: bool = True) -> tuple[Node, ...]:
     leaves = [
         *(_Leaf(_card(at, card), _node(card.numa_node), card.bridges) for at, card in enumerate(machine.accelerators)),
         *(_Leaf(_network(one), _node(one.numa_node), one.bridges) for one in wired),
+        *(_Leaf(_port(one), _node(one.numa_node), one.bridges) for one in machine.infiniband if networks and _unseen(one)),
     ]
     members: dict[int | None, list[Node]] = {
         node: list(tree.below([leaf for leaf in leaves if leaf.numa == node], 0)) for node in dict.fromkeys(leaf.numa for leaf in leaves)
@@ -136,6 +137,17 @@ def _network(network: Network) -> Node:
     """Return one network device with its interface and speed."""
     rate = speed(network.speed_mbps) if network.speed_mbps and network.speed_mbps > 0 else ""
     return Node(kind="network", place=_short(network.device), name=network.name, about=network.driver or "", link=rate)
+
+
+def _unseen(port: InfinibandPort) -> bool:
+    """Return whether a port of an RDMA device has a place and no network interface to stand for it."""
+    return port.address is not None and port.interface is None
+
+
+def _port(port: InfinibandPort) -> Node:
+    """Return one port of an RDMA device with its speed."""
+    rate = speed(port.rate_mbps) if port.rate_mbps else ""
+    return Node(kind="network", place=_short(port.address), name=port.device, about=port.link_layer or "", link=rate)
 
 
 def _short(address: str | None) -> str:
