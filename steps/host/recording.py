@@ -12,7 +12,7 @@ import msgspec
 
 from steps.host.base import Host, Result
 from steps.host.captured import absence
-from steps.host.files import parts_of
+from steps.host.files import decoded, parts_of
 from steps.host.pci_space import without_serial
 from steps.host.redact import Redaction
 
@@ -21,6 +21,11 @@ _KEPT_PACKAGES = re.compile(
     r"^python3(-minimal)?$|^libvirt-daemon|^proxmox-ve$"
 )
 _CONFIGURATION = re.compile(r"^/sys/.*/[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/config$")
+_OF_NETWORKS = ("ip", "ufw", "firewall-cmd", "nft", "iptables")
+_MAY_NAME_HOSTS = ("/etc/", "/proc/cmdline")
+_KEPT_MOUNTS = (["/"], ["/dev/shm"])  # noqa: S108 - a name in a list, no place to write to
+_MOUNTS = re.compile(r"/proc/(?:self|\d+)/mounts|/proc/mounts")
+_CERTIFICATE = re.compile(r"^(?:.*(?:Subject|Issuer|Not Before|Not After ?):.*|\[key .*|Mok.*)\n?", re.MULTILINE)
 _KEPT_FIELDS = ("Package: ", "Status: ", "Architecture: ", "Version: ")
 
 
@@ -126,7 +131,10 @@ class RecordingHost:
 
     def capture(self, about: Mapping[str, Any]) -> bytes:
         """Return what was recorded as a capture, redacted."""
-        redaction = Redaction(self.inner, [result.text for result in self._commands.values()])
+        said = {argv: msgspec.structs.replace(result, stdout=_shortened(argv, result.stdout)) for argv, result in self._commands.items()}
+        addressed = [result.text for argv, result in said.items() if argv[0] in _OF_NETWORKS]
+        addressed += [decoded(data) for path, data in self._files.items() if path.startswith(_MAY_NAME_HOSTS)]
+        redaction = Redaction(self.inner, [result.text for result in said.values()], addressed)
         files: dict[str, Any] = {path: _content(path, data, redaction) for path, data in sorted(self._files.items())}
         # Of a file that was met and never read, only that it is there is known.
         plain = self._met - files.keys() - self._dirs
@@ -144,7 +152,7 @@ class RecordingHost:
                     "stderr": redaction.text(result.stderr),
                     "status": result.status,
                 }
-                for argv, result in sorted(self._commands.items())
+                for argv, result in sorted(said.items())
             },
             "logs": {},
         }
@@ -160,7 +168,15 @@ def _content(path: str, data: bytes, redaction: Redaction) -> str | dict[str, st
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(data).decode("ascii")}
+    if _MOUNTS.fullmatch(path):
+        # The others name servers, shares and people's media.
+        text = "".join(line for line in text.splitlines(keepends=True) if line.split(" ")[1:2] in _KEPT_MOUNTS)
     return redaction.text(_trimmed(text) if path.endswith("/dpkg/status") else text)
+
+
+def _shortened(argv: tuple[str, ...], text: str) -> str:
+    """Return what a program printed; of certificates only whose they are, for their keys are known nowhere else."""
+    return "".join(_CERTIFICATE.findall(text)) if argv[0] == "mokutil" and "--list-enrolled" in argv else text
 
 
 def _trimmed(status: str) -> str:

@@ -13,9 +13,13 @@ _KNOWN_UUIDS = frozenset(("8be4df61-93ca-11d2-aa0d-00e098032b8c", "605dab50-e046
 """Names of EFI variables, the same on every machine."""
 _HARDWARE = re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{2}:){5}(?:(?:[0-9a-fA-F]{2}:){14})?[0-9a-fA-F]{2}(?![\w:])")
 _SERIAL = re.compile(
-    r"^\s*(?:Serial Number|Serial|Asset Tag|Chassis Serial Number|GPU PDI|node_guid|sys_image_guid)\s*[:=]\s*(\S.*?)\s*$",
+    r"^\s*(?:Serial Number|Serial|Asset Tag|Chassis Serial Number|GPU PDI|node_guid|sys_image_guid|(?:Node|Port|System image) GUID)\s*[:=]"
+    r"\s*(\S.*?)\s*$|\bSerialNumber: (\S+)\s*$|<serial>\s*([^<\s]+)\s*</serial>",
     re.MULTILINE | re.IGNORECASE,
 )
+_MACHINE_ID = re.compile(r"(?<![\w.])[0-9a-f]{32}(?![\w.])")
+"""What systemd calls a machine, a boot or a medium."""
+_ADDRESS = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?!\w|\.\d)|(?<![\w.:])(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F]{0,4}(?![\w:])")
 _NO_SERIAL = re.compile(
     r"(\[?n/a\]?|not (specified|present|available|provided)|unknown|none|to be filled.*|default string|\W*|0+|no asset .*|.{1,3})",
     re.IGNORECASE,
@@ -78,7 +82,8 @@ _COMMON = frozenset(
 class Redaction:
     """The stand-ins for one recording; literal values are those of the host, patterns find those that only outputs name."""
 
-    def __init__(self, host: Host, outputs: Iterable[str]) -> None:
+    def __init__(self, host: Host, outputs: Iterable[str], addressed: Iterable[str] = ()) -> None:
+        """Learn what to take out; what looks like an address in the `addressed` texts is one, and no version of four numbers."""
         self._stand_ins: dict[str, str] = {}
         self._counts: dict[str, int] = {}
         self._names: list[tuple[re.Pattern[str], str]] = []
@@ -88,10 +93,13 @@ class Redaction:
             self._add_name(name, kind)
         for file in _SERIAL_FILES:
             self._add_serial(host.read(f"/sys/class/dmi/id/{file}") or "")
-        for value in _SERIAL.findall(everything):
-            self._add_serial(value)
+        for values in _SERIAL.findall(everything):
+            self._add_serial("".join(values))
         for address in _addresses(host, everything):
             self._add_address(address)
+        for text in addressed:
+            for address in _ADDRESS.findall(text):
+                self._add_address(address)
 
     def _next(self, kind: str) -> int:
         self._counts[kind] = self._counts.get(kind, 0) + 1
@@ -167,6 +175,7 @@ class Redaction:
         text = _TOKEN.sub("REDACTED", text)
         text = _NAMED_BY_ADDRESS.sub(self._interface, text)
         text = _UUID.sub(self._uuid, text)
+        text = _MACHINE_ID.sub(lambda found: self._stand_in(found[0], lambda: f"{self._next('id'):032x}"), text)
         text = _HARDWARE.sub(self._hardware, text)
         # The longest first: an address may be the beginning of another.
         for value in sorted((value for value in self._stand_ins if value in text), key=len, reverse=True):
@@ -190,12 +199,13 @@ class Redaction:
 
 def _users(host: Host, outputs: str) -> tuple[str, ...]:
     """Return the names of people's accounts: of this machine's list, and of home folders, for a directory service has others."""
-    found = [*(host.listdir("/home") or ()), *re.findall(r"(?<![\w.-])/home/([\w.-]+)", outputs)]
+    found = [*(host.listdir("/home") or ()), *re.findall(r"/home/([\w.-]+)", outputs)]
+    found += [host.run(("printenv", name)).stdout.strip() for name in ("USER", "LOGNAME", "SUDO_USER")]
     for line in (host.read("/etc/passwd") or "").splitlines():
         cells = line.split(":")
         if len(cells) > 5 and re.fullmatch(r"[0-9]{1,10}", cells[2]) and (1000 <= int(cells[2]) < 60000 or cells[5].startswith("/home/")):
             found.append(cells[0])
-    return tuple(dict.fromkeys(name for name in found if name not in ("nobody", "lost+found")))
+    return tuple(dict.fromkeys(name for name in found if name not in ("", "nobody", "lost+found")))
 
 
 def _addresses(host: Host, outputs: str) -> tuple[str, ...]:
