@@ -125,9 +125,7 @@ def run(asked: Mapping[str, Any], environ: Mapping[str, str], language: Language
         case "runs":
             return runs.runs(console)
         case "verify":
-            if asked.get("next_boot"):
-                return runs.next_boot(console)
-            return runs.verify(console, environ, of_run=bool(asked.get("of_run")), burn=int(asked.get("burn") or 0))
+            return _verify(asked, environ, console)
         case _:
             from tui import running
 
@@ -162,6 +160,27 @@ def _agreed(question: str) -> bool:
     from tui import dialogue
 
     return dialogue.agreed(question, "y", "yes")
+
+
+def _verify(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:
+    """Prove the result; or what a run asks before it changes the driver, and before it says "reboot"."""
+    from steps.headless import runs
+
+    if asked.get("neighbours"):
+        from steps.headless.neighbours import make_way
+
+        return make_way(console, _line)
+    if asked.get("next_boot"):
+        return runs.next_boot(console)
+    return runs.verify(console, environ, of_run=bool(asked.get("of_run")), burn=int(asked.get("burn") or 0))
+
+
+def _line(question: str) -> str:
+    """Return what a person types; an end of input is a stop."""
+    try:
+        return input(question)
+    except EOFError:
+        return "stop"
 
 
 def _report(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:

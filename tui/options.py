@@ -117,6 +117,7 @@ def parser(language: Language = "en", *, helpful: bool = True) -> argparse.Argum
         added[name].add_argument("run", nargs="?", metavar="RUN", help=about("option.run"))
     added["verify"].add_argument("--of-run", action="store_true", help=argparse.SUPPRESS)
     added["verify"].add_argument("--burn", type=_seconds, nargs="?", const=_BURN, metavar="SECONDS", help=about("option.burn"))
+    added["verify"].add_argument("--neighbours", action="store_true", help=argparse.SUPPRESS)
     added["verify"].add_argument("--next-boot", action="store_true", help=argparse.SUPPRESS)
     added["capture"].add_argument("file", type=_name, metavar="FILE")
     added["knowledge"].add_argument("update", nargs="?", choices=("update",), help=about("option.update"))

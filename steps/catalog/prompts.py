@@ -37,6 +37,8 @@ class PromptRow(Record):
     """Whether the program may have typed an answer already, which a line takes the place of."""
     omit: str = ""
     """What of the program's text a person need not read, since our answers say it."""
+    exit: int = 2
+    """The exit code of a run that ends because nobody was there to answer."""
     source: str
     """Where its wording was read."""
 

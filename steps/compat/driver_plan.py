@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from steps import resources
 from steps.compat import driver_packages
 from steps.compat.case import Case
 from steps.compat.next_boot import kernel_by_itself
 from steps.compat.system_rules import signed
 from steps.managers import apt_repository
 from steps.model.action import (
+    NEIGHBOURS,
     AnyAction,
     Command,
     ManagerName,
@@ -33,6 +35,7 @@ def plan(case: Case, target: Target) -> tuple[AnyAction, ...]:
     kernel = target.kernel or case.machine.os.kernel
     install = _install(case, names, kernel)
     return (
+        *_neighbours(case, target),
         *_headers(case, kernel),
         *_repository(case),
         *_uninstall(case),
@@ -49,6 +52,15 @@ def _stillness(case: Case, names: tuple[str, ...]) -> tuple[AnyAction, ...]:
     manager = case.distribution.manager if case.distribution else "apt"
     prebuilt = any(name.startswith("linux-modules-nvidia") for name in names)
     return (apt_repository.hold_still(),) if manager == "apt" and not prebuilt else ()
+
+
+def _neighbours(case: Case, target: Target) -> tuple[AnyAction, ...]:
+    """Return what sees, before anything is changed, whose work would end: needed only where a driver is loaded."""
+    if target.root != "/" or case.machine.driver.kernel_version is None:
+        return ()
+    argv = (*resources.self_command(), "verify", "--neighbours")
+    title, why = phrase("driver.action.neighbours"), phrase("driver.why.neighbours")
+    return (Run(id=NEIGHBOURS, title=title, why=why, lane="packages", argv=argv, outside=True, seconds=3),)
 
 
 def _headers(case: Case, kernel: str | None) -> tuple[AnyAction, ...]:

@@ -9,7 +9,7 @@ from steps.catalog.versions import number
 from steps.compat.case import Case, Gpu
 from steps.compat.findings import Bound, beyond, driver_finding
 from steps.compat.offer_rules import driver_not_in_lists
-from steps.compat.state_rules import driver_blocked, driver_failing, driver_mismatch, driver_not_loaded
+from steps.compat.state_rules import driver_blocked, driver_failing, driver_mismatch, driver_not_loaded, gpu_in_use
 from steps.compat.system_rules import (
     container_uses_host_driver,
     driver_end_of_life,
@@ -212,6 +212,7 @@ RULES: tuple[Callable[[Case], Found], ...] = (
     driver_not_loaded,
     driver_blocked,
     driver_failing,
+    gpu_in_use,
     unknown_hardware,
     unknown_distro,
     unknown_branch,

@@ -56,3 +56,16 @@ def driver_failing(case: Case) -> Found:
 def _stays(case: Case, state: str) -> bool:
     """Whether the driver that is here is in this state and the answers leave it as it is."""
     return case.driver.origin == "installed" and bool(case.gpus) and case.machine.driver.state == state
+
+
+def gpu_in_use(case: Case) -> Found:
+    """Somebody uses a card whose driver would be replaced: the run names everybody and asks before it changes anything."""
+    users = case.machine.users or ()
+    if case.driver.origin != "planned" or case.machine.driver.kernel_version is None or not users:
+        return ()
+    because = tuple(phrase("driver.because.uses", name=user.name or "?", pid=user.pid) for user in users[:_MOST_NAMED])
+    names = ", ".join(dict.fromkeys(user.name or "?" for user in users[:_MOST_NAMED]))
+    return (driver_finding(case, "gpu-in-use", "warning", because, None, subject=names, names=names, count=len(users)),)
+
+
+_MOST_NAMED = 5

@@ -155,7 +155,8 @@ def judge(ending: Ending) -> Outcome:
     if ending.stopped == "cancel":
         return Outcome(status="cancelled", exit=ending.code)
     if ending.stopped == "unanswered":
-        return failed(unanswered(ending.unanswered or UNKNOWN), exit=ending.code, code=MISSING_ANSWER)
+        row = prompt_row(ending.unanswered or UNKNOWN)
+        return failed(unanswered(ending.unanswered or UNKNOWN), exit=ending.code, code=MISSING_ANSWER if row is None else row.exit)
     if ending.stopped == "timeout":
         return failed(phrase("engine.failed.timeout"), exit=ending.code)
     if ending.killed_by is not None:

@@ -13,10 +13,10 @@ from steps.engine.packages import perform_packages
 from steps.engine.probes import is_done, why_not_done
 from steps.engine.prompts import manual_row
 from steps.engine.reboot import perform_reboot
-from steps.errors import BringupError
+from steps.errors import BringupError, InTheWay
 from steps.managers.apt_repository import without_armour
 from steps.managers.base import manager
-from steps.model.action import AnyAction, Manual, Packages, Reboot, Run, Service, Write
+from steps.model.action import NEIGHBOURS, AnyAction, Manual, Packages, Reboot, Run, Service, Write
 from steps.model.base import phrase
 
 REHEARSAL_PACE = 0.4
@@ -70,6 +70,8 @@ def _run(action: Run, context: Context) -> Outcome:
     outcome = judge(run_command(context, action, action.argv, environment=action.env, outside=action.outside))
     if action.lane == "proof" and outcome.exit == PROOF_FAILED:
         return failed(phrase("engine.failed.proof"), exit=PROOF_FAILED, code=PROOF_FAILED)
+    if action.id == NEIGHBOURS and outcome.exit == InTheWay.exit_code:
+        return failed(phrase("engine.failed.in-the-way"), exit=outcome.exit, code=outcome.exit)
     return outcome
 
 

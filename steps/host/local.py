@@ -58,6 +58,11 @@ class LocalHost(FileTree):
         return argv
 
 
+def pause(seconds: float) -> None:
+    """Wait before a machine is looked at again."""
+    time.sleep(seconds)
+
+
 def told_by_files(host: WritableHost, argv: tuple[str, ...]) -> Result | None:
     """Return the answer to a question about the files of a system that is ours to read; `None` for a program's."""
     if argv == BOOT_MENU:

@@ -9,6 +9,8 @@ from steps.model.base import Record, Words
 
 Lane = Literal["packages", "python", "files", "system", "proof"]
 """Actions of one lane run one after the other; lanes run side by side."""
+NEIGHBOURS = "driver.neighbours"
+"""The id of the action that sees who uses what a driver's packages take away."""
 ManagerName = Literal["apt", "dnf", "zypper", "pacman"]
 
 
