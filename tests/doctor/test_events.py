@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import random
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from steps.doctor.events.base import Event, Events, parses
 from steps.doctor.events.kernel import ApiMismatch, NvlinkCore
 from steps.doctor.events.reading import Reader
+from steps.doctor.events.search import Literals
 from steps.host.stream import blocks
 from tests.doctor.kit import events
 
@@ -74,6 +77,19 @@ def test_of_a_flood_the_first_and_the_last_are_kept_and_all_are_counted() -> Non
     assert kept[0] == "tick 0"
     assert kept[-1] == "tick 9999"
     assert len(kept) <= 200
+
+
+def test_every_place_of_every_literal_is_found_however_the_words_fall() -> None:
+    chance = random.Random(20260731)
+    words = ("NVML", "Xid", ".run", "依赖", "upgraded ", "dkms status", "requires use of the", "supported through the", "upgrade")
+    literals = [word.encode() for word in words]
+    parts = [*literals, b"\n", b"upgrad", b" the", b"requires use", b"V", b"x", b"NVM", b"of th"]
+    text = b"".join(chance.choices(parts, k=30_000)) + b"requires use of the"
+    expected = sorted((found.start(), literal) for literal in literals for found in re.finditer(b"(?=%s)" % re.escape(literal), text))
+    search = Literals(literals)
+    for one in (search, search.fitted(text), search.fitted(b"plain words\n" * 30_000)):
+        assert sorted(set(one.hits(text))) == expected
+    assert [at for at, _ in search.hits(b"NVML" + b"upgraded ")] == [0, 4, 4]
 
 
 def test_a_log_is_read_from_a_file_packed_or_not(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def _utf16(start: bytes) -> str | None:
 
 def plain(block: bytes) -> bytes:
     """Return a block without what only a terminal or a syslog file needs; each check costs one search where there is nothing."""
-    if b"#0" in block:
+    if b"#" in block and b"#0" in block:
         for escaped, real in _SYSLOG:
             block = block.replace(escaped, real)
     if b"\x1b" in block:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import NamedTuple
 
 from steps.doctor.events.base import Events, Parser, literals_of
 from steps.doctor.events.cleaning import plain, unstamped, utf8
+from steps.doctor.events.search import Hit, Literals
 from steps.doctor.told import Place
 
 _CONTEXT = 16
@@ -49,12 +51,11 @@ class Reader:
 
     def __init__(self, parsers: tuple[Parser, ...], events: Events) -> None:
         self.events = events
-        self._by_literal: dict[str, list[Parser]] = {}
-        for parser in parsers:
+        self._by_literal: dict[bytes, list[tuple[int, Parser]]] = {}
+        for number, parser in enumerate(parsers):
             for literal in parser.literals:
-                self._by_literal.setdefault(literal, []).append(parser)
-        alternatives = b"|".join(re.escape(literal.encode()) for literal in literals_of(parsers))
-        self._search = re.compile(alternatives or rb"(?!)").search
+                self._by_literal.setdefault(literal.encode(), []).append((number, parser))
+        self._literals = _literals(parsers)
         self._order = 0
 
     def read(self, source: str, text: str) -> None:
@@ -65,30 +66,37 @@ class Reader:
         """Read a text that comes in blocks of any size."""
         covered: dict[int, int] = {}
         base = 0
+        search: Literals | None = None
         for block, until in _with_context(utf8(blocks)):
-            for start, end in self._lines(block, until):
-                self._line(source, Line(block=block, start=start, end=end, base=base), covered)
+            search = search or self._literals.fitted(block)
+            for start, end, literals in self._lines(search.hits(block), block, until):
+                self._line(source, Line(block=block, start=start, end=end, base=base), literals, covered)
             base += until
 
-    def _lines(self, block: bytes, until: int) -> Iterator[tuple[int, int]]:
-        """Yield start and end of the lines that hold a literal and begin before `until`."""
-        at = 0
-        while (found := self._search(block, at)) is not None:
-            start = block.rfind(b"\n", 0, found.start()) + 1
-            if start >= until:
-                return
-            end = block.find(b"\n", found.start())
-            end = len(block) if end < 0 else end
-            yield start, end
-            at = end
+    @staticmethod
+    def _lines(hits: Iterable[Hit], block: bytes, until: int) -> Iterator[tuple[int, int, set[bytes]]]:
+        """Yield start and end of the lines that hold a literal and begin before `until`, and which ones they hold."""
+        start, end, held = 0, -1, set[bytes]()
+        for at, literal in hits:
+            if at > end:
+                if held:
+                    yield start, end, held
+                start = block.rfind(b"\n", 0, at) + 1
+                if start >= until:
+                    return
+                end = block.find(b"\n", at)
+                end = len(block) if end < 0 else end
+                held = set()
+            held.add(literal)
+        if held:
+            yield start, end, held
 
-    def _line(self, source: str, line: Line, covered: dict[int, int]) -> None:
+    def _line(self, source: str, line: Line, literals: Iterable[bytes], covered: dict[int, int]) -> None:
         """Let the parsers of the literals in a line look at it; one that has read on from an earlier line does not see it again."""
         self._order += 1
-        raw = line.raw()
-        wanted = {id(parser): parser for literal, parsers in self._by_literal.items() if literal in raw for parser in parsers}
+        wanted = {number: parser for literal in literals for number, parser in self._by_literal[literal]}
         windows: dict[int, Window] = {}
-        for key, parser in wanted.items():
+        for key, parser in sorted(wanted.items()):
             if covered.get(key, 0) > line.base + line.start:
                 continue
             window = windows.get(parser.lines)
@@ -102,6 +110,12 @@ class Reader:
                 event = parser.make(found, place)
                 if event is not None:
                     self.events.add(event)
+
+
+@cache
+def _literals(parsers: tuple[Parser, ...]) -> Literals:
+    """Return the search for the literals of these parsers, made once."""
+    return Literals(literal.encode() for literal in literals_of(parsers))
 
 
 def _quoted(text: str, found: re.Match[str]) -> str:
