@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import io
 import json
@@ -29,6 +30,8 @@ class Index:
         self.asked: list[tuple[str, Mapping[str, str]]] = []
         self.address = ""
         self.redirects: dict[str, str] = {}
+        self.login: str | None = None
+        """The `name:password` that it asks for."""
 
     def add(
         self,
@@ -85,6 +88,9 @@ def serving(index: Index) -> Iterator[str]:
         def do_GET(self) -> None:
             index.asked.append((self.path, dict(self.headers.items())))
             time.sleep(index.delay)
+            if index.login and self.headers.get("Authorization") != "Basic " + base64.b64encode(index.login.encode()).decode():
+                self.send_error(401)
+                return
             if self.path in index.redirects:
                 self.send_response(302)
                 self.send_header("Location", index.redirects[self.path])

@@ -20,7 +20,9 @@ from steps.host.web import Unreachable
 from steps.knowledge import confirm, offers, update
 from steps.knowledge.source import Source
 from steps.managers import offered
+from steps.managers.access import access
 from steps.managers.index import Garbled
+from steps.managers.installer import settings
 from steps.model.finding import Finding
 from steps.model.machine import Machine, Os
 from steps.model.offers import Offers, has_wheel, place_of
@@ -171,6 +173,38 @@ def test_an_index_with_a_password_is_not_asked_and_neither_is_another(monkeypatc
     assert not set(made.files) & {"torch.toml", "tensorflow.toml", "jax.toml"}
     assert made.unread == tuple(dict.fromkeys(said))
     assert asked == []
+
+
+@pytest.mark.parametrize("way", ["environment", "netrc"])
+def test_an_index_that_asks_for_a_password_gets_the_persons_and_nothing_else_does(way: str, tmp_path: Path) -> None:
+    world = newer_world()
+    world.login = "ada:s3cret"
+    with serving(world) as address:
+        host, port = address.removeprefix("http://").partition("/")[0].split(":")
+        (tmp_path / ".netrc").write_text(f"default login eve password no\nmachine {host}\n  login ada\n  password s3cret\n")
+        named = {"PIP_INDEX_URL": address.replace("//", "//ada:s3cret@")} if way == "environment" else {}
+        environ = {**named, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        home = str(tmp_path if way == "netrc" else tmp_path / "cache")
+        who = access(LocalHost(), environ, home=home)
+        installer = settings(LocalHost(), {**named, "PIP_CONFIG_FILE": "/dev/null"}, home=home, user=None, uid=1)
+        if way == "netrc":
+            installer = msgspec.structs.replace(installer, index_url=address)
+        source = Source(installer, seconds=8.0, said=print, access=who)
+        found = source.projects(("torch",))["torch"]
+        assert found
+        assert source.metadata(found[-1:])
+        assert offers.live(NOBLE, Told({}), installer, now=5.0, access=who).wheels
+        assert who.login(f"http://{host}:{int(port) + 1}/simple/torch/") == (None if way == "environment" else ("ada", "s3cret"))
+    assert who.login("https://pypi.org/simple/torch/") is None
+    assert "s3cret" not in f"{who!r} {source.addresses} {installer!r}"
+
+
+def test_what_is_kept_of_an_index_is_for_its_person_alone(tmp_path: Path) -> None:
+    environ = {"XDG_CACHE_HOME": str(tmp_path)}
+    with serving(newer_world()) as address:
+        offering.asked(NOBLE, Told({}), Installer(index_url=address), environ)
+    kept = tmp_path / "bringup" / "offers.json"
+    assert (kept.stat().st_mode & 0o777, kept.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
 def test_a_slow_index_holds_nobody() -> None:

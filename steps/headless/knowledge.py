@@ -13,6 +13,7 @@ from steps.headless.console import DONE, Console
 from steps.headless.facts import host_of
 from steps.host.local import LocalHost
 from steps.managers import installer
+from steps.managers.access import access
 from steps.model.base import phrase
 from steps.text import say
 
@@ -51,7 +52,8 @@ def update(console: Console, environ: Mapping[str, str], confirm: Confirm | None
     owner, host = invoking_owner(), host_of(asked)
     fetching = installer.settings(LocalHost(), environ, home=owner.home, user=owner.name, uid=owner.uid)
     console.err(say(language, phrase("cli.knowledge.reading")))
-    made = knowledge_update.prepared(detect(host), host, fetching, today=knowing.day())
+    who = access(LocalHost(), environ, home=owner.home)
+    made = knowledge_update.prepared(detect(host), host, fetching, today=knowing.day(), access=who)
     for trouble in made.unread:
         console.err(say(language, phrase("cli.knowledge.unread", what=trouble)))
     if not made.files:

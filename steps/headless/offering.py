@@ -10,6 +10,7 @@ import msgspec
 from steps.engine.client import invoking_owner
 from steps.headless import knowing
 from steps.host.base import Host
+from steps.host.local import LocalHost
 from steps.host.own import OwnFolder
 from steps.knowledge.local import joined, local
 from steps.model.base import Record
@@ -61,11 +62,14 @@ def asked(
         mixed = joined(local(machine, host), known.offers, asked=known.offers.asked)
         return msgspec.structs.replace(machine, offers=mixed)
     from steps.knowledge import offers  # loads TLS, which most calls do not need
+    from steps.managers.access import access
 
-    found = offers.live(machine, host, installer, now=time.time())
+    # Who the person is at an index is asked of this machine, and goes no further than the questions.
+    who = access(LocalHost(), environ, home=invoking_owner().home)
+    found = offers.live(machine, host, installer, now=time.time(), access=who)
     if found.asked is not None:
         kept = _Cached(asked_of=_asked_of(machine, host, installer), offers=found)
-        _folder(environ).write(_FILE, msgspec.json.encode(kept))
+        _folder(environ).write(_FILE, msgspec.json.encode(kept), private=True)
     return msgspec.structs.replace(machine, offers=found)
 
 

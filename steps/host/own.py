@@ -37,16 +37,21 @@ class OwnFolder:
                 return None
             return decoded(file.read(most + 1))
 
-    def write(self, name: str, data: bytes, *, mode: int = 0o644) -> str | None:
-        """Replace a file as a whole; return why it could not be, or `None`."""
+    def write(self, name: str, data: bytes, *, private: bool = False) -> str | None:
+        """Replace a file as a whole; return why it could not be, or `None`. A private one, and its folder, only that person may read."""
         if os.geteuid() == 0 and self._uid != 0:
-            return self._as_the_person(name, data, mode)
+            return self._as_the_person(name, data, private)
         target = Path(self.path, name)
         new = target.with_name(f".{name}.new")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            new.write_bytes(data)
-            new.chmod(mode)
+            if private:
+                target.parent.chmod(0o700)
+            new.unlink(missing_ok=True)
+            mode = 0o600 if private else 0o644
+            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode), "wb") as file:
+                os.fchmod(file.fileno(), mode)
+                file.write(data)
             new.replace(target)
         except OSError as error:
             with contextlib.suppress(OSError):
@@ -54,13 +59,15 @@ class OwnFolder:
             return error.strerror or type(error).__name__
         return None
 
-    def _as_the_person(self, name: str, data: bytes, mode: int) -> str | None:
+    def _as_the_person(self, name: str, data: bytes, private: bool) -> str | None:
         """Write through programs that run as the person: a link in the folder leads nowhere they could not write themselves."""
         new = f"{self.path}/.{name}.new"
+        folder = (("chmod", "700", "--", self.path),) if private else ()
         for argv in (
             ("mkdir", "-p", "--", self.path),
+            *folder,
             ("dd", f"of={new}", "status=none"),
-            ("chmod", f"{mode:o}", "--", new),
+            ("chmod", "600" if private else "644", "--", new),
             ("mv", "-f", "--", new, f"{self.path}/{name}"),
         ):
             trouble = self._run(argv, data)

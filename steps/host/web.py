@@ -51,7 +51,10 @@ class Answer(Record):
 
 
 class Web:
-    """Reads addresses; a `file:` one only when `local` says that the person's own settings name such."""
+    """Reads addresses; a `file:` one only when `local` says that the person's own settings name such.
+
+    `login` says who the person is at an address that does not say it itself; it is sent to that address and no other.
+    """
 
     def __init__(
         self,
@@ -61,10 +64,12 @@ class Web:
         seconds: float = 15.0,
         until: float | None = None,
         local: bool = False,
+        login: Callable[[str], tuple[str, str] | None] | None = None,
     ) -> None:
         self._seconds = seconds
         self._until = until
         self._local = local
+        self._login = login
         handlers: list[urllib.request.BaseHandler] = [urllib.request.HTTPSHandler(context=trusted(certificates)), _SameKind()]
         if proxy:
             handlers.append(urllib.request.ProxyHandler({"http": proxy, "https": proxy}))
@@ -87,8 +92,9 @@ class Web:
         if span is not None:
             headers["Range"] = f"bytes={span[0]}" if span[0] < 0 else f"bytes={span[0]}-{span[1] - 1}"
         request = urllib.request.Request(_bare(parts), headers=headers)  # noqa: S310 - the scheme was looked at
-        if parts.username:
-            secret = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        known = (unquote(parts.username), unquote(parts.password or "")) if parts.username else self._login and self._login(address)
+        if known:
+            secret = ":".join(known)
             request.add_unredirected_header("Authorization", "Basic " + base64.b64encode(secret.encode()).decode())
         try:
             with self._opener.open(request, timeout=self._left()) as response:

@@ -12,8 +12,9 @@ from steps.catalog import stack
 from steps.catalog.versions import number
 from steps.host.web import Unreachable, Web, within
 from steps.knowledge.local import joined, local, named
-from steps.knowledge.source import Source
+from steps.knowledge.source import NOBODY, Source
 from steps.managers import offered
+from steps.managers.access import Access
 from steps.managers.index import Garbled, Wheel
 from steps.model.machine import Machine
 from steps.model.offers import Offers
@@ -32,13 +33,13 @@ _MOST_LIST = 64 << 20
 _LINUX_KIND = re.compile(r"linux")
 
 
-def live(machine: Machine, host: Host, installer: Installer, *, now: float, seconds: float = SECONDS) -> Offers:
+def live(machine: Machine, host: Host, installer: Installer, *, now: float, seconds: float = SECONDS, access: Access = NOBODY) -> Offers:
     """Return what the machine and the network offer; each part that does not answer in time stays not known.
 
-    `now` is the time that the record is to bear.
+    `now` is the time that the record is to bear; `access` says who the person is at the indexes.
     """
     silent: list[str] = []
-    source = Source(installer, seconds=seconds, said=silent.append)
+    source = Source(installer, seconds=seconds, said=silent.append, access=access)
     variants = _variants()
     answers = within(
         seconds,

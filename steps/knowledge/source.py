@@ -10,22 +10,27 @@ from urllib.parse import urlsplit
 
 from steps.host.web import Unreachable, Web, within
 from steps.managers import index
+from steps.managers.access import Access
 from steps.managers.index import Garbled, Metadata, Wheel
 from steps.model.plan import Installer
 
 T = TypeVar("T")
+NOBODY = Access()
+"""Nobody's logins."""
 
 
 class Source:
     """What the indexes say; what could not be read is told to `said` and left out."""
 
-    def __init__(self, installer: Installer, *, seconds: float, said: Callable[[str], None]) -> None:
+    def __init__(self, installer: Installer, *, seconds: float, said: Callable[[str], None], access: Access = NOBODY) -> None:
         # Another index than the installer's own would answer for what it does not have.
-        self.addresses = () if installer.index_hidden else index.indexes(installer.index_url, installer.extra_index_urls)
+        unknown = installer.index_hidden and not access.known
+        extra = (*access.extra, *installer.extra_index_urls)
+        self.addresses = () if unknown else index.indexes(access.main or installer.index_url, extra)
         self._ends = time.monotonic() + seconds
         self._said = said
         local = any(urlsplit(one).scheme == "file" for one in self.addresses)
-        self._web = Web(proxy=installer.proxy, certificates=installer.certificates, until=self._ends, local=local)
+        self._web = Web(proxy=installer.proxy, certificates=installer.certificates, until=self._ends, local=local, login=access.login)
 
     @property
     def site(self) -> str:

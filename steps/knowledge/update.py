@@ -13,8 +13,9 @@ from steps.catalog import load, overlay, stack
 from steps.catalog.overlay import BranchRow, DriversFile, File, JaxFile, TensorflowFile, TorchFile
 from steps.catalog.versions import number
 from steps.knowledge import releases
-from steps.knowledge.source import Source
+from steps.knowledge.source import NOBODY, Source
 from steps.managers import offered
+from steps.managers.access import Access
 from steps.model.base import Record
 from steps.model.plan import Installer
 
@@ -53,26 +54,27 @@ class Update(Record):
     untold: tuple[str, ...] = ()
 
 
-def prepared(machine: Machine, host: Host, installer: Installer, *, today: str, seconds: float = SECONDS) -> Update:
-    """Read the indexes and return what would be kept; `today` is the ISO day to write into it.
+def prepared(
+    machine: Machine, host: Host, installer: Installer, *, today: str, seconds: float = SECONDS, access: Access = NOBODY
+) -> Update:
+    """Read the indexes and return what would be kept; `today` is the ISO day to write into it, `access` who the person is there.
 
     Raises `PreflightError` for an index that cannot be read at all by its address.
     """
     laid = load.laid_now()
+    unread: list[str] = []
     # What the built-in tables lack is read again each time; an earlier overlay must not count as theirs.
     overlay.use({})
     try:
-        return _prepared(machine, host, installer, today, seconds, laid)
+        return _prepared(machine, host, Source(installer, seconds=seconds, said=unread.append, access=access), unread, today, laid)
     finally:
         load.lay(laid)
 
 
 def _prepared(
-    machine: Machine, host: Host, installer: Installer, today: str, seconds: float, laid: Mapping[tuple[str, str], load.Merge]
+    machine: Machine, host: Host, source: Source, unread: list[str], today: str, laid: Mapping[tuple[str, str], load.Merge]
 ) -> Update:
-    """Return the update, over the built-in tables alone."""
-    unread: list[str] = []
-    source = Source(installer, seconds=seconds, said=unread.append)
+    """Return the update, over the built-in tables alone; `unread` is told what could not be read."""
     projects = source.projects(releases.PROJECTS)
     about: Mapping[str, Any] = {"schema": 1, "checked": today, "site": source.site}
     found: dict[str, File] = {}

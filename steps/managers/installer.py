@@ -54,6 +54,12 @@ def settings(host: Host, environ: Mapping[str, str], *, home: str, user: str | N
     )
 
 
+def named_indexes(environ: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the main index and the further ones as the environment names them, credentials and all: to be kept nowhere."""
+    main, extra = (_split(_said(environ, names) or "") for names in (_INDEX, _EXTRA))
+    return main, extra
+
+
 def _said(environ: Mapping[str, str], names: tuple[str, ...]) -> str | None:
     """Return the value of the first of these variables that is set."""
     return next((environ[name] for name in names if environ.get(name, "").strip()), None)
