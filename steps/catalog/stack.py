@@ -224,6 +224,20 @@ def nccl_variables() -> Mapping[str, NcclVariable]:
     return {row.name: row for row in rows("nccl.toml", "variable", NcclVariable)}
 
 
+class NcclSupport(Record):
+    """The first NCCL that drives cards of an architecture."""
+
+    architecture: str
+    version: str
+    confidence: Confidence | None = None
+    source: str
+
+
+def nccl_support(architecture: str) -> NcclSupport | None:
+    """Return the first release for an architecture; `None` where none of the tables is older than its cards."""
+    return next((row for row in rows("nccl.toml", "support", NcclSupport) if row.architecture == architecture), None)
+
+
 def nccl_rules() -> tuple[NcclRule, ...]:
     """Return how NCCL reads its configuration file."""
     return rows("nccl.toml", "rule", NcclRule)

@@ -104,3 +104,14 @@ def judged(*, files: dict[str, str] | None = None, commands: dict[str, str] | No
     ran = {line: Recorded(stdout=text, status=0) for line, text in (commands or {}).items()}
     capture = Capture(schema="bringup/capture", version=1, files=dict(files or {}), commands=ran, logs=logs or {})
     return judge(Evidence(CapturedHost(capture, "capture.json")))
+
+
+def made_up(name: str) -> dict[str, list[dict[str, Any]]]:
+    """Return the made-up machines of one file beside this one."""
+    found: dict[str, list[dict[str, Any]]] = tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text(encoding="utf-8"))
+    return found
+
+
+def told(case: dict[str, Any]) -> Verdict:
+    """Return the verdict on a made-up machine."""
+    return judged(files=case.get("files"), commands=case.get("commands"), logs=case.get("logs"))

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from steps.doctor.events.base import Event
+from steps.doctor.events.builds import CompilerRefused
 from steps.doctor.events.kernel import InitFailed, InsertFailed, LegacyCard, Loading, NeedsOpen, NoGsp
 from steps.doctor.events.nvml import NvmlError
 from steps.doctor.events.packages import Changed, Overwrite, Unmet
-from steps.doctor.events.python import CompilerRefused
 from steps.doctor.events.typed import Command
 from tests.doctor import kit
 

@@ -8,7 +8,7 @@ from tests.doctor import kit
 from tests.doctor.kit import Case
 
 CASES = {case.name: case for case in kit.cases()}
-DONE = {"control", "driver-mismatch", "kernel", "mixed-install"}
+DONE = {"control", "cudnn", "driver-mismatch", "framework", "gaudi", "kernel", "mixed-install", "nccl", "rocm"}
 """The categories whose rules are written; a case of any other is not asked yet."""
 
 

@@ -1,3 +1,259 @@
-"""What NCCL and the network under it say."""
+"""What NCCL, and what carries data for it, says."""
 
 from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Literal
+
+from steps.doctor.events.base import Event, parses
+from steps.doctor.told import Place
+
+
+class NcclLine(Event):
+    """A program uses NCCL: it said so."""
+
+
+@parses(r"NCCL (?:INFO|WARN|version)|ncclCommInit\w*|ncclSystemError|ncclUnhandledCudaError|ProcessGroupNCCL|NCCL failure", "NCCL", "nccl")
+def nccl_line(found: re.Match[str], at: Place) -> NcclLine:
+    """Recognise a line of NCCL's log, or a framework's about it."""
+    return NcclLine(place=at)
+
+
+_STUCK = "(?:hangs?|hung|stuck|freezes?|deadlocks?)"
+
+
+class Hangs(Event):
+    """A collective does not end: a watchdog says so, or a person's note."""
+
+
+@parses(
+    r"Watchdog caught collective operation timeout|NCCL watchdog .{0,40}tim(?:ed|e) ?out|"
+    r"nothing (?:is )?(?:printed|happens?) after|"
+    rf"{_STUCK}\b.{{0,60}}(?:nccl|all_?reduce|DDP|collective|init|barrier|multi-?gpu)|"
+    rf"(?:nccl\w*|all_?reduce\w*|DDP|collective|barrier|multi-?gpu).{{0,60}}{_STUCK}\b|"
+    r"(?:GPU|SM|gpu)[ -]?util\w*\D{0,12}100 ?%.{0,60}mem\w*.{0,20}\b0 ?%",
+    "Watchdog caught", "NCCL watchdog", "nothing printed", "nothing is printed", "nothing happens", "hangs", "hung", "stuck", "freezes",
+    "deadlock",
+    "tilisation", "tilization", "-util", "-Util",
+    flags=re.IGNORECASE,
+)  # fmt: skip
+def hangs(found: re.Match[str], at: Place) -> Hangs:
+    """Recognise PyTorch's watchdog, and how people put it."""
+    return Hangs(place=at)
+
+
+_NO_HELP = re.compile(
+    r"(?:does ?n[o']?t|not|no|without) (?:\w+ ){0,2}(?:help|work|change|fix|solve|effect|differen)|still (?:hang|fail|stuck)"
+)
+
+
+class P2pSwitch(Event):
+    """Whether a run without direct copies worked; `None`: the switch is set, and nobody says what came of it."""
+
+    helps: bool | None
+
+
+@parses(r"NCCL_P2P_DISABLE(?:['\"]?\]? ?[=:] ?['\"]?1|\b)(?P<after>[^\n]{0,100})", "NCCL_P2P_DISABLE")
+def p2p_switch(found: re.Match[str], at: Place) -> P2pSwitch:
+    """Recognise the switch, and a person's words about it."""
+    after = found["after"].lower()
+    if _NO_HELP.search(after):
+        return P2pSwitch(place=at, helps=False)
+    helped = re.search(r"help|work|fix|solv|run|train|finish|ok\b|fine|pass", after)
+    return P2pSwitch(place=at, helps=True if helped else None)
+
+
+# --- shared memory --------------------------------------------------------------------------------
+
+
+class SharedMemoryFailed(Event):
+    """A segment of shared memory could not be had; `reason` is "full" or "missing"."""
+
+    reason: Literal["full", "missing"]
+
+
+@parses(
+    r"(?:(?P<verb>attaching|attach|open(?:ing)?) (?:to )?(?:the )?shared memory segment|(?:creat|extend|allocat)\w* .{0,30}shared memory|"
+    r"failed to extend \S*/dev/shm/\S+|posix_fallocate failed|unable to (?:create|write|open) .{0,60}(?:shm|shared memory|/torch_)|"
+    r"shm_open\w*|/dev/shm/\S+|Call to (?:f?truncate|mmap|shm_open\w*) failed)"
+    r".{0,120}?(?P<why>No space left on device|\(28\)|error 28|No such file or directory|\(2\)(?!\d)|Cannot allocate memory)",
+    "shared memory", "/shm/nccl", "posix_fallocate", "shm_open", "/torch_",
+    lines=2,
+    flags=re.DOTALL | re.IGNORECASE,
+)  # fmt: skip
+def shared_memory_failed(found: re.Match[str], at: Place) -> SharedMemoryFailed | None:
+    """Recognise NCCL's and PyTorch's failures; the number says whether room or the segment is what lacks."""
+    missing = found["why"].startswith(("No such", "(2"))
+    return SharedMemoryFailed(place=at, reason="missing" if missing else "full")
+
+
+@parses(
+    r"DataLoader worker .{0,60}Bus error|workers are out of shared memory|insufficient shared memory \(shm\)",
+    "Bus error",
+    "out of shared memory",
+    "insufficient shared memory",
+)
+def loader_starved(found: re.Match[str], at: Place) -> SharedMemoryFailed:
+    """Recognise PyTorch's data loader that ran out of shared memory."""
+    return SharedMemoryFailed(place=at, reason="full")
+
+
+# --- connections ----------------------------------------------------------------------------------
+
+ConnectReason = Literal["refused", "no-route", "timeout", "unreachable", "aborted"]
+
+
+class ConnectFailed(Event):
+    """A rank could not reach a peer; `bridge` when the address is one of a container bridge's default ranges."""
+
+    address: str
+    reason: ConnectReason
+    bridge: bool
+
+
+_REASONS: tuple[tuple[str, ConnectReason], ...] = (
+    ("refused", "refused"),
+    ("no route to host", "no-route"),
+    ("113", "no-route"),
+    ("timed out", "timeout"),
+    ("timeout", "timeout"),
+    ("110", "timeout"),
+    ("network is unreachable", "unreachable"),
+    ("101", "unreachable"),
+    ("111", "refused"),
+    ("abort", "aborted"),
+    ("103", "aborted"),
+)
+
+
+@parses(
+    r"(?:[Cc]onnect(?:ing)?(?: to)?(?: address)?|remote=|peer) ?\[?(?P<address>(?:\d{1,3}\.){3}\d{1,3})\]?(?:<\d+>|:\d+)?"
+    r".{0,80}?(?P<why>Connection refused|No route to host|Connection timed out|timed out|Network is unreachable|connection abort|"
+    r"returned (?:113|110|111|101)|errno: (?:113|110|111|101))",
+    "onnect to ", "onnecting to ", "onnect returned", "onnectFullMesh", "remote=[", "peer [",
+    lines=2,
+    flags=re.DOTALL,
+)  # fmt: skip
+def connect_failed(found: re.Match[str], at: Place) -> ConnectFailed | None:
+    """Recognise NCCL's and gloo's messages with the address and the reason."""
+    why = found["why"].lower()
+    reason = next((reason for words, reason in _REASONS if words in why), None)
+    return ConnectFailed(place=at, address=found["address"], reason=reason, bridge=_of_bridge(found["address"])) if reason else None
+
+
+_BRIDGES = ("172.17.0.0/16", "172.18.0.0/15", "172.20.0.0/14", "10.88.0.0/16", "10.89.0.0/16")
+"""Docker's first networks (its pool begins at 172.17 and goes on by /16) and podman's."""
+
+
+def _of_bridge(address: str) -> bool:
+    try:
+        return any(ipaddress.ip_address(address) in ipaddress.ip_network(one) for one in _BRIDGES)
+    except ValueError:
+        return False
+
+
+class NoInterface(Event):
+    """NCCL found no interface that it could use."""
+
+
+@parses(
+    r"no socket interface found|NET/Socket ?: ?No (?:usable )?interface|No (?:usable )?(?:listening )?(?:network )?interface found|"
+    r"Socket creation failed ?: ?Address family not supported by protocol|No interface found in the same subnet",
+    "socket interface found", "nterface found", "Address family not supported", "No usable", "No interface",
+)  # fmt: skip
+def no_interface(found: re.Match[str], at: Place) -> NoInterface:
+    """Recognise NCCL's bootstrap without an interface."""
+    return NoInterface(place=at)
+
+
+class Interfaces(Event):
+    """Which interfaces NCCL was told to take, or to leave out ("^…")."""
+
+    value: str
+
+
+@parses(r"(?:NCCL|GLOO)_SOCKET_IFNAME['\"]?\]? ?(?:[=:]|set (?:by environment )?to) ?['\"]?(?P<value>[\w^=,.\-]+)", "_SOCKET_IFNAME")
+def interfaces(found: re.Match[str], at: Place) -> Interfaces:
+    """Recognise the variable in an environment, a script or NCCL's log."""
+    return Interfaces(place=at, value=found["value"])
+
+
+# --- InfiniBand, NVLink ---------------------------------------------------------------------------
+
+
+class RegistrationFailed(Event):
+    """An RDMA device could not lock memory."""
+
+
+@parses(
+    r"ibv_(?:reg_(?:dmabuf_)?mr\w*|create_[cq][qp]|alloc_pd)\b.{0,120}?(?:Cannot allocate memory|ENOMEM|errno[ =]*12)|"
+    r"RLIMIT_MEMLOCK is \d+ bytes|set max locked memory",
+    "ibv_", "RLIMIT_MEMLOCK", "max locked memory",
+    lines=2,
+    flags=re.DOTALL,
+)  # fmt: skip
+def registration_failed(found: re.Match[str], at: Place) -> RegistrationFailed:
+    """Recognise NCCL's, UCX's and libibverbs' words."""
+    return RegistrationFailed(place=at)
+
+
+class MulticastFailed(Event):
+    """NVLink SHARP could not be set up; `code` is CUDA's error."""
+
+    code: int | None = None
+
+
+@parses(
+    r"(?:NVLS|NVLink SHARP|[Mm]ulticast)[^\n]{0,160}?(?:CUDA error|Cuda failure|error|failure)\D{0,4}(?P<code>\d{1,3})?|"
+    r"nvls\.cc:\d+[^\n]{0,40}(?:WARN|Cuda failure)\D{0,20}(?P<other>\d{1,3})?",
+    "NVLS", "NVLink SHARP", "ulticast", "nvls.cc",
+)  # fmt: skip
+def multicast_failed(found: re.Match[str], at: Place) -> MulticastFailed:
+    """Recognise NCCL's binding of multicast memory that fails."""
+    code = found["code"] or found["other"]
+    return MulticastFailed(place=at, code=int(code) if code else None)
+
+
+class NcclVersion(Event):
+    """The release of NCCL that a program loads."""
+
+    version: str
+
+
+@parses(
+    r"NCCL version (?P<version>2\.\d+\.\d+)|nccl_?version\D{1,6}(?P<other>2\.\d+\.\d+)|nvidia-nccl-cu1[123]\W{1,12}(?P<wheel>2\.\d+\.\d+)",
+    "NCCL version",
+    "ccl_version",
+    "nvidia-nccl",
+)
+def nccl_version(found: re.Match[str], at: Place) -> NcclVersion:
+    """Recognise NCCL's first line, and the wheel."""
+    return NcclVersion(place=at, version=found["version"] or found["other"] or found["wheel"])
+
+
+class P2pWrong(Event):
+    """Direct copies arrive wrong."""
+
+
+@parses(
+    r"Verification error @ element|P2P\b[^\n]{0,60}(?:data (?:mismatch|corrupt)|wrong data|FAILED)|Test failed!.{0,40}[Pp]eer",
+    "Verification error @",
+    "P2P",
+    "Test failed!",
+)
+def p2p_wrong(found: re.Match[str], at: Place) -> P2pWrong:
+    """Recognise NVIDIA's simpleP2P sample that finds wrong values."""
+    return P2pWrong(place=at)
+
+
+class Redirects(Event):
+    """What a bridge's ACS does with direct copies: sends them up to the processor, or not."""
+
+    on: bool
+
+
+@parses(r"ACSCtl:\s*SrcValid[+-] TransBlk[+-] ReqRedir(?P<requests>[+-]) CmpltRedir(?P<answers>[+-])", "ACSCtl")
+def redirects(found: re.Match[str], at: Place) -> Redirects:
+    """Recognise lspci's line."""
+    return Redirects(place=at, on=found["requests"] == found["answers"] == "+")

@@ -1,4 +1,4 @@
-"""What Python frameworks, pip and compilers say."""
+"""What Python frameworks say of the cards: whether their build is made for them, and whether they see any."""
 
 from __future__ import annotations
 
@@ -7,19 +7,109 @@ import re
 from steps.doctor.events.base import Event, parses
 from steps.doctor.told import Place
 
+# --- kernels for the card -------------------------------------------------------------------------
 
-class CompilerRefused(Event):
-    """nvcc does not take a host compiler of this age; `header` tells which nvcc it was."""
 
-    header: str
-    newest: int
+class CardUnfit(Event):
+    """A framework holds a card against what its build was made for; capabilities are (major, minor), `None` where they are not told."""
+
+    card: str | None = None
+    capability: tuple[int, int] | None = None
+    least: tuple[int, int] | None = None
+    most: tuple[int, int] | None = None
 
 
 @parses(
-    r"(?P<header>/\S*host_config\.h):\d+.{0,40}?unsupported GNU version! gcc versions later than (?P<newest>\d+)",
-    "unsupported GNU version", "host_config.h",
-    lines=2,
+    r"(?:(?P<card>\S[^\n]{2,60}?) )?with CUDA capability sm_(?P<own>\d{2,3})[a-z]? "
+    r"is not compatible with the current PyTorch installation"
+    r"(?:.{0,80}?supports CUDA capabilities (?P<list>(?:(?:sm|compute)_\d+[a-z]? ?)+))?",
+    "is not compatible with the current PyTorch",
+    lines=4,
+    flags=re.DOTALL,
 )  # fmt: skip
-def compiler_refused(found: re.Match[str], at: Place) -> CompilerRefused:
-    """Recognise the error of the header that checks compilers."""
-    return CompilerRefused(place=at, header=found["header"], newest=int(found["newest"]))
+def not_compatible(found: re.Match[str], at: Place) -> CardUnfit:
+    """Recognise PyTorch's warning with the list of its build."""
+    listed = [_capability(one) for one in re.findall(r"_(\d+)", found["list"] or "")]
+    least, most = (min(listed), max(listed)) if listed else (None, None)
+    return CardUnfit(place=at, card=found["card"], capability=_capability(found["own"]), least=least, most=most)
+
+
+def _capability(digits: str) -> tuple[int, int]:
+    return int(digits[:-1] or 0), int(digits[-1])
+
+
+@parses(
+    r"Found GPU\d+ (?P<card>[^\n]+?) which is of (?:cuda|compute) capability \(?(?P<major>\d+)\.(?P<minor>\d+)\)?"
+    r"(?:.{0,160}?[Mm]inimum (?:cuda|compute) capability supported by this (?:library|version of PyTorch) is (?P<least>\d+\.\d+)|"
+    r".{0,40}?Minimum and Maximum cuda capability supported by this version of PyTorch is "
+    r"\((?P<low>\d+\.\d+)\) ?- ?\((?P<high>\d+\.\d+)\))?",
+    "which is of cuda capability", "which is of compute capability",
+    lines=6,
+    flags=re.DOTALL,
+)  # fmt: skip
+def capability_told(found: re.Match[str], at: Place) -> CardUnfit:
+    """Recognise PyTorch's warning with the least, or the least and the most, that it supports."""
+    least, most = found["least"] or found["low"], found["high"]
+    return CardUnfit(
+        place=at,
+        card=found["card"],
+        capability=(int(found["major"]), int(found["minor"])),
+        least=_dotted(least) if least else None,
+        most=_dotted(most) if most else None,
+    )
+
+
+def _dotted(text: str) -> tuple[int, int]:
+    major, _, minor = text.partition(".")
+    return int(major), int(minor)
+
+
+class NoKernelImage(Event):
+    """A program found no machine code for the card; `hip` for AMD's runtime."""
+
+    hip: bool = False
+
+
+@parses(
+    r"no kernel image is available for execution|cudaErrorNoKernelImageForDevice|CUDA_ERROR_NO_BINARY_FOR_GPU|"
+    r"(?P<hip>hipErrorNoBinaryForGpu|invalid device function.{0,40}hip|Unable to find code object for all current devices)|"
+    r"nvrtc: error: invalid value for --gpu-architecture|was not compiled for (?:this GPU|compute capability)|"
+    r"ptxas fatal *: *Value 'sm_\d+[a-z]?' is not defined for option 'gpu-name'",
+    "no kernel image", "NoKernelImage", "NO_BINARY_FOR_GPU", "NoBinaryForGpu", "code object for all", "invalid value for --gpu-arch",
+    "was not compiled for", "is not defined for option 'gpu-name'",
+)  # fmt: skip
+def no_kernel_image(found: re.Match[str], at: Place) -> NoKernelImage:
+    """Recognise the runtime's error, and the compilers' word that they do not know the card."""
+    return NoKernelImage(place=at, hip=found["hip"] is not None)
+
+
+# --- which cards a program sees -------------------------------------------------------------------
+
+
+class NoGpuSeen(Event):
+    """A program was offered no GPU by a driver that runs."""
+
+
+@parses(
+    r"No CUDA GPUs are available|no CUDA-capable device is detected|CUDA_ERROR_NO_DEVICE\b|cudaErrorNoDevice\b|"
+    r"CUDA_VISIBLE_DEVICES is set to -1",
+    "No CUDA GPUs are", "no CUDA-capable device", "CUDA_ERROR_NO_DEVICE", "cudaErrorNoDevice", "CUDA_VISIBLE_DEVICES is set to",
+)  # fmt: skip
+def no_gpu_seen(found: re.Match[str], at: Place) -> NoGpuSeen:
+    """Recognise the runtime's error 100 in its spellings."""
+    return NoGpuSeen(place=at)
+
+
+class Visible(Event):
+    """A script or a session sets which GPUs a program may see; `value` as it is written, without quotes."""
+
+    value: str
+
+
+@parses(
+    r"CUDA_VISIBLE_DEVICES['\"]?\]? *[=:] *(?P<quote>['\"]?)(?P<value>[\w,.\-/]*)(?P=quote)",
+    "CUDA_VISIBLE_DEVICES",
+)  # fmt: skip
+def visible(found: re.Match[str], at: Place) -> Visible:
+    """Recognise an export, an assignment before a command, and os.environ[…] = …."""
+    return Visible(place=at, value=found["value"])

@@ -1,3 +1,224 @@
-"""What ROCm and Gaudi say."""
+"""What AMD's and Habana's drivers and tools say."""
 
 from __future__ import annotations
+
+import re
+from typing import Literal
+
+from steps.doctor.events.base import Event, parses
+from steps.doctor.told import Place
+
+# --- AMD ------------------------------------------------------------------------------------------
+
+KfdTrouble = Literal["permission", "memory", "invalid", "absent"]
+
+
+class KfdClosed(Event):
+    """/dev/kfd could not be opened."""
+
+    trouble: KfdTrouble
+
+
+_KFD: tuple[tuple[str, KfdTrouble], ...] = (
+    ("permission denied", "permission"),
+    ("cannot allocate memory", "memory"),
+    ("invalid argument", "invalid"),
+    ("no such file", "absent"),
+    ("no such device", "absent"),
+)
+
+
+@parses(
+    r"/dev/kfd\b.{0,80}?(?P<why>Permission denied|Cannot allocate memory|Invalid argument|No such file|No such device)",
+    "/dev/kfd",
+    lines=2,
+    flags=re.DOTALL | re.IGNORECASE,
+)  # fmt: skip
+def kfd_closed(found: re.Match[str], at: Place) -> KfdClosed:
+    """Recognise rocminfo's line; the errno decides."""
+    why = found["why"].lower()
+    return KfdClosed(place=at, trouble=next(trouble for words, trouble in _KFD if words == why))
+
+
+class NotInGroup(Event):
+    """A tool says that the user is not in the group that may compute."""
+
+    group: str
+
+
+@parses(
+    r"(?:not (?:a )?member of|not in(?: the)?|is not in) [\"']?(?P<group>render|video)[\"']? group|"
+    r"user .{0,40}not .{0,20}[\"'](?P<other>render|video)[\"']",
+    "member of", "not in the", 'not in "',
+)  # fmt: skip
+def not_in_group(found: re.Match[str], at: Place) -> NotInGroup:
+    """Recognise rocminfo's hint."""
+    return NotInGroup(place=at, group=found["group"] or found["other"])
+
+
+class Groups(Event):
+    """The groups of the user, by `groups` or `id`."""
+
+    names: tuple[str, ...]
+
+
+@parses(
+    r"^(?:uid=\d+\S* .*?groups=(?P<ids>\S.*)|\S+ : (?P<named>[a-z_][\w -]*)|"
+    r"(?P<plain>(?:[a-z_][\w-]*|\d+)(?: (?:[a-z_][\w-]*|\d+))+))$",
+    "groups=", "nogroup", " render", " video", " sudo", "video ", "render ",
+)  # fmt: skip
+def groups(found: re.Match[str], at: Place) -> Groups | None:
+    """Recognise a line that lists groups; prose is none."""
+    if found["ids"]:
+        return Groups(place=at, names=tuple(re.findall(r"\(([^)]+)\)", found["ids"])))
+    names = tuple((found["named"] or found["plain"] or "").split())
+    known = {"nogroup", "render", "video", "sudo", "docker", "adm", "wheel", "root", "users", "plugdev"}
+    return Groups(place=at, names=names) if len(known & set(names)) >= min(2, len(names)) else None
+
+
+class KfdUnsupported(Event):
+    """The kernel says that a chip cannot compute; `chip` is its name, "" where it is not told."""
+
+    chip: str = ""
+
+
+@parses(
+    r"kfd[^\n]{0,40}?(?P<chip>[A-Z][A-Z0-9_]{3,20})? *not supported in kfd|kfd: skipped device [0-9a-f:]+, PCI rejects atomics",
+    "not supported in kfd",
+    "PCI rejects atomics",
+)
+def kfd_unsupported(found: re.Match[str], at: Place) -> KfdUnsupported:
+    """Recognise amdkfd's refusal of a chip."""
+    return KfdUnsupported(place=at, chip=found["chip"] or "")
+
+
+class Gfx(Event):
+    """The instruction set of an AMD card (`gfx1031`)."""
+
+    name: str
+
+
+@parses(
+    r"amdgcn-amd-amdhsa--(?P<isa>gfx[0-9a-f]{3,4})|^\s*Name: +(?P<name>gfx[0-9a-f]{3,4})\s*$|"
+    r"GPU arch(?:itecture)? ?: ?(?P<arch>gfx[0-9a-f]{3,4})",
+    "gfx",
+)
+def gfx(found: re.Match[str], at: Place) -> Gfx:
+    """Recognise rocminfo's names."""
+    return Gfx(place=at, name=found["isa"] or found["name"] or found["arch"])
+
+
+class TensileMissing(Event):
+    """rocBLAS found no kernels of its own for the card; `gfx` where the message names it."""
+
+    gfx: str | None = None
+
+
+@parses(
+    r"rocBLAS error: ?(?:Cannot read|Could not (?:load|initialize|open))[^\n]{0,300}|TensileLibrary\w*\.dat[^\n]{0,120}",
+    "rocBLAS error",
+    "TensileLibrary",
+    flags=re.IGNORECASE,
+)
+def tensile_missing(found: re.Match[str], at: Place) -> TensileMissing:
+    """Recognise rocBLAS's error in its spellings."""
+    named = re.search(r"gfx[0-9a-f]{3,4}", found[0])
+    return TensileMissing(place=at, gfx=named[0] if named else None)
+
+
+# --- Habana ---------------------------------------------------------------------------------------
+
+
+class AcquireFailed(Event):
+    """A program could not take a Gaudi card; `number` is synapse's status, `None` where only the words stand."""
+
+    number: int | None = None
+    acquired: bool = False
+    """Whether it says that the card is taken already."""
+
+
+@parses(
+    r"synStatus[ =]*(?P<number>\d+)(?P<words> \[[^\]]*\])?|synDeviceAcquire\b[^\n]{0,120}?synapse error:? ?(?P<other>\d+)|"
+    r"Device already acquired|"
+    r"(?:Failed to acquire|acquire failed)[^\n]{0,80}(?:busy|in use)",
+    "synStatus", "synDeviceAcquire", "already acquired", "acquire failed", "Failed to acquire",
+)  # fmt: skip
+def acquire_failed(found: re.Match[str], at: Place) -> AcquireFailed:
+    """Recognise synapse's status of an acquire."""
+    number = found["number"] or found["other"]
+    text = found[0].lower()
+    return AcquireFailed(
+        place=at, number=int(number) if number else None, acquired="already acquired" in text or "busy" in text or "in use" in text
+    )
+
+
+class ServerType(Event):
+    """The communication library does not know the machine's type: the cards are of another generation than the software."""
+
+
+@parses(r"[Ii]nvalid server type|[Uu]nsupported (?:server|device) type|[Uu]nknown server type", "server type", "device type")
+def server_type(found: re.Match[str], at: Place) -> ServerType:
+    """Recognise hcl's refusal."""
+    return ServerType(place=at)
+
+
+class HabanaRelease(Event):
+    """A release (major.minor) of Gaudi's software or of its driver."""
+
+    part: Literal["software", "driver"]
+    release: str
+
+
+@parses(
+    r"(?:gaudi-docker|habanalabs|synapse(?:ai)?)[/:](?P<image>\d+\.\d+)\.\d+|habana[-_](?:torch|tensorflow|pyhlml)[\w-]*\W{1,12}(?P<wheel>\d+\.\d+)\.\d+|"
+    r"Driver Version: ?(?P<driver>\d+\.\d+)\.\d+|HL-SMI Version: ?hl-(?P<smi>\d+\.\d+)\.\d+|hl-(?P<fw>\d+\.\d+)\.\d+-fw",
+    "gaudi-docker", "habana", "synapse", "Driver Version", "HL-SMI Version", "hl-",
+)  # fmt: skip
+def habana_release(found: re.Match[str], at: Place) -> HabanaRelease | None:
+    """Recognise image tags, wheels and hl-smi; NVIDIA's driver has another counting."""
+    software, driver = found["image"] or found["wheel"], found["driver"] or found["smi"] or found["fw"]
+    if driver and int(driver.partition(".")[0]) > 9:
+        return None
+    return HabanaRelease(place=at, part="software" if software else "driver", release=software or driver or "")
+
+
+class HabanaRdmaMissing(Event):
+    """A Gaudi card's InfiniBand device is not there."""
+
+
+@parses(
+    r"find matching Habana IB device|habanalabs_ib: (?:Unknown symbol|disagrees about version)|no hlib_\d+|[Cc]ould not find hlib",
+    "Habana IB device",
+    "habanalabs_ib",
+    "hlib",
+)
+def habana_rdma_missing(found: re.Match[str], at: Place) -> HabanaRdmaMissing:
+    """Recognise hcl's and the kernel's words."""
+    return HabanaRdmaMissing(place=at)
+
+
+class NoPorts(Event):
+    """A Gaudi card has no network interface of its own."""
+
+
+@parses(r"no (?:habanalabs network )?interfaces were detected", "interfaces were detected")
+def no_ports(found: re.Match[str], at: Place) -> NoPorts:
+    """Recognise Habana's script that looks for them."""
+    return NoPorts(place=at)
+
+
+class HabanaDead(Event):
+    """The driver could not start a Gaudi card; `card` is its name in the kernel."""
+
+    card: str = ""
+
+
+@parses(
+    r"habanalabs[ ,:]*(?:accel\w*|hl)?(?P<card>\d+)?:? ?[^\n]{0,60}"
+    r"(?:CPU-CP timeout|failed to initialize CPU|Failed to load firmware|[Ff]ailed to communicate with [Dd]evice CPU)|"
+    r"Failed to initialize (?P<other>\S+)\. Device is NOT usable|[Dd]evice boot (?:error|timeout)[^\n]{0,40}hl",
+    "CPU-CP timeout", "NOT usable", "initialize CPU H/W", "communicate with Device CPU", "Device boot",
+)  # fmt: skip
+def habana_dead(found: re.Match[str], at: Place) -> HabanaDead:
+    """Recognise habanalabs' words for a card whose processor does not answer."""
+    return HabanaDead(place=at, card=found["card"] or found["other"] or "")

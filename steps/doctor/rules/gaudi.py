@@ -1,3 +1,102 @@
-"""Intel Gaudi."""
+"""Habana's Gaudi cards: who holds them, releases that differ, RDMA devices and firmware."""
 
 from __future__ import annotations
+
+import re
+
+from steps.doctor.events.vendors import AcquireFailed, HabanaDead, HabanaRdmaMissing, HabanaRelease, NoPorts, ServerType
+from steps.doctor.evidence import Evidence
+from steps.doctor.rules.base import CERTAIN, LIKELY, STRONG, Answer, found, out, rule
+from steps.doctor.told import Fact, fact
+
+_BUSY = 20
+"""Synapse's status for a device that could not be acquired."""
+
+
+def _unacquired(seen: Evidence) -> AcquireFailed | None:
+    return seen.first(AcquireFailed, lambda event: event.acquired or event.number == _BUSY) or seen.first(AcquireFailed)
+
+
+@rule("hpu-in-use-by-other-process")
+def in_use(seen: Evidence) -> Answer:
+    """The card is taken, and nothing else is complained about."""
+    failed = _unacquired(seen)
+    if failed is None:
+        return None
+    other = seen.first(ServerType)
+    if other is not None:
+        return out(other)
+    return found(STRONG if failed.acquired else LIKELY, failed, _holder(seen))
+
+
+def _holder(seen: Evidence) -> Fact | None:
+    """Return a process that hl-smi lists on a card."""
+    line = re.search(r"^\|? *\d+ +(\d{2,}) +\S+ +(\S+).*$", seen.host.run(("hl-smi",)).stdout, re.MULTILINE)
+    return fact(line[2], "hl-smi", line[0].strip()) if line else None
+
+
+@rule("hpu-software-driver-skew")
+def skew(seen: Evidence) -> Answer:
+    """Software and driver are of two releases."""
+    software = seen.first(HabanaRelease, lambda event: event.part == "software")
+    driver = seen.first(HabanaRelease, lambda event: event.part == "driver")
+    if software is None or driver is None:
+        return None
+    if software.release == driver.release:
+        return out(software, driver)
+    return found(STRONG + 0.05, software, driver, software=software.release, driver=driver.release)
+
+
+@rule("hpu-generation-unsupported")
+def generation(seen: Evidence) -> Answer:
+    """The communication library does not know this type of machine."""
+    said = seen.first(ServerType)
+    if said is None:
+        failed = _unacquired(seen)
+        return out(failed) if failed is not None and failed.acquired else None
+    return found(CERTAIN, said, _unacquired(seen))
+
+
+@rule("hpu-rdma-module-missing")
+def rdma(seen: Evidence) -> Answer:
+    """The cards' InfiniBand devices are not there."""
+    said = seen.first(HabanaRdmaMissing)
+    modules = seen.host.run(("lsmod",)).stdout or seen.host.read("/proc/modules") or ""
+    loaded = re.search(r"^habanalabs_ib\s.*$", modules, re.MULTILINE)
+    if said is None:
+        return None
+    main = re.search(r"^habanalabs\s.*$", modules, re.MULTILINE)
+    without = fact("habanalabs", "lsmod", main[0]) if main and not loaded else None
+    return found(CERTAIN if without else STRONG, said, without)
+
+
+@rule("hpu-scaleout-needs-host-nic")
+def no_ports(seen: Evidence) -> Answer:
+    """No card has ports of its own: these are cards for a PCIe slot."""
+    said = seen.first(NoPorts)
+    if said is None:
+        return None
+    missing = seen.first(HabanaRdmaMissing)
+    if missing is not None:
+        return out(missing)
+    model = _model(seen)
+    if model is not None and not model.value.startswith("HL-3"):
+        return found(LIKELY, said, model, model=model.value)
+    return found(CERTAIN if model else LIKELY, said, model, model=model.value if model else "?")
+
+
+def _model(seen: Evidence) -> Fact | None:
+    """Return the model of the first card as hl-smi prints it."""
+    for argv in seen.host.host.recorded():
+        if argv[0] == "hl-smi":
+            name = re.search(r"\bHL-\d{3}\w*", seen.host.run(argv).stdout)
+            if name:
+                return fact(name[0], " ".join(argv))
+    return None
+
+
+@rule("hpu-firmware-not-started")
+def firmware(seen: Evidence) -> Answer:
+    """A card's own processor does not answer its driver."""
+    dead = seen.first(HabanaDead)
+    return found(STRONG + 0.05, dead, card=dead.card or "?") if dead is not None else None

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from steps.doctor import numbers
+from steps.doctor.events.builds import CompilerRefused
 from steps.doctor.events.packages import Changed, Overwrite, Unmet
-from steps.doctor.events.python import CompilerRefused
 from steps.doctor.events.typed import Command
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.packages import Row, role

@@ -1,3 +1,255 @@
-"""NCCL: peer-to-peer, shared memory, the network."""
+"""Ranks that cannot reach each other: copies between cards, shared memory, sockets, InfiniBand, NVLink."""
 
 from __future__ import annotations
+
+import re
+
+from steps.catalog import stack
+from steps.doctor import numbers
+from steps.doctor.events.nccl import (
+    ConnectFailed,
+    Hangs,
+    Interfaces,
+    MulticastFailed,
+    NcclLine,
+    NcclVersion,
+    NoInterface,
+    P2pSwitch,
+    P2pWrong,
+    Redirects,
+    RegistrationFailed,
+    SharedMemoryFailed,
+)
+from steps.doctor.evidence import Evidence
+from steps.doctor.facts.cards import Card
+from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, WEAK, Answer, found, out, rule
+from steps.doctor.told import Fact, fact
+
+# --- card to card ---------------------------------------------------------------------------------
+
+
+def _symptom(seen: Evidence) -> Hangs | P2pSwitch | NcclLine | None:
+    """Return what shows that a collective does not end, the plainest first; a machine at rest has none."""
+    switched = seen.first(P2pSwitch, lambda event: event.helps is not None)
+    return seen.first(Hangs) or switched or seen.first(NcclLine)
+
+
+def _useless(seen: Evidence) -> P2pSwitch | None:
+    """Return the word that a run without direct copies fails as well."""
+    return seen.first(P2pSwitch, lambda event: event.helps is False)
+
+
+def _helped(seen: Evidence) -> P2pSwitch | None:
+    return seen.first(P2pSwitch, lambda event: event.helps is True)
+
+
+def _nvlink(seen: Evidence) -> bool:
+    """Whether the cards are joined by NVLink, as `nvidia-smi topo` draws it."""
+    return re.search(r"^GPU\d+\s.*\bNV\d+\b", seen.host.run(("nvidia-smi", "topo", "-m")).text, re.MULTILINE) is not None
+
+
+@rule("pcie-acs-blocks-p2p")
+def acs(seen: Evidence) -> Answer:
+    """Bridges send direct copies up to the processor, and collectives hang."""
+    redirects = seen.first(Redirects, lambda event: event.on)
+    if redirects is None:
+        off = seen.first(Redirects)
+        return out(off) if off is not None else None
+    symptom, useless = _symptom(seen), _useless(seen)
+    if symptom is None or _nvlink(seen):
+        return None
+    if useless is not None:
+        return out(useless)
+    if seen.has(ConnectFailed) or seen.has(SharedMemoryFailed) or seen.has(NoInterface):
+        return found(WEAK, redirects)
+    helped = _helped(seen)
+    plain = isinstance(symptom, NcclLine)
+    return found(CERTAIN if helped else POSSIBLE if plain else STRONG, redirects, symptom, helped)
+
+
+_ADA_GEFORCE = re.compile(r"RTX 40\d0")
+
+
+def _ada_geforce(seen: Evidence) -> Card | None:
+    return next((card for card in seen.cards.cards if _ADA_GEFORCE.search(card.name or "")), None)
+
+
+def _driver(seen: Evidence) -> Fact | None:
+    """Return the driver's version: of the loaded module, else as nvidia-smi says it."""
+    loaded = next(iter(seen.versions.loaded), None)
+    if loaded is not None:
+        return loaded
+    said = seen.smi.driver_version
+    return fact(said, "nvidia-smi", f"Driver Version: {said}") if said else None
+
+
+_OFFERS_FALSELY = ("525", (525, 105))
+"""The branch that offered copies between GeForce cards of Ada without having them, and the release that took the offer back."""
+
+
+@rule("p2p-advertised-but-broken")
+def p2p_broken(seen: Evidence) -> Answer:
+    """A driver offers GeForce cards of Ada what they cannot do: early 525, or a patched module."""
+    card, driver, symptom = _ada_geforce(seen), _driver(seen), _symptom(seen) or seen.first(P2pWrong)
+    if card is None or symptom is None:
+        return None
+    redirects, useless = seen.first(Redirects, lambda event: event.on), _useless(seen)
+    if redirects is not None or useless is not None:
+        return out(redirects, useless)
+    branch, mended = _OFFERS_FALSELY
+    early = driver is not None and numbers.branch(driver.value) == branch and numbers.parts(driver.value)[:2] < mended
+    patched = seen.first(NcclLine, lambda event: "p2p" in event.place.text.lower() and "patch" in event.place.text.lower())
+    wrong = seen.first(P2pWrong)
+    if not early and patched is None and wrong is None:
+        return out(driver) if driver is not None else None
+    helped = _helped(seen)
+    return found(STRONG if early or wrong else LIKELY, driver, card, wrong, helped, symptom, driver=driver.value if driver else "?")
+
+
+@rule("nccl-too-old-for-gpu")
+def nccl_old(seen: Evidence) -> Answer:
+    """A Blackwell card, and an NCCL from before its support."""
+    card = next((card for card in seen.cards.cards if card.architecture == "blackwell"), None)
+    if card is None:
+        return None
+    version, useless = seen.first(NcclVersion), _useless(seen)
+    least = stack.nccl_support("blackwell")
+    helped = _helped(seen)
+    if helped is not None:
+        return out(helped)
+    if version is not None and least is not None:
+        if numbers.parts(version.version) >= numbers.parts(least.version):
+            return out(version)
+        return found(
+            CERTAIN if useless or seen.has(Hangs) else LIKELY, version, card, useless, least=least.version, version=version.version
+        )
+    stuck = seen.first(Hangs)
+    if useless is None or least is None:
+        return None
+    return found(LIKELY if stuck else POSSIBLE, useless, card, stuck, variant="unknown", least=least.version)
+
+
+# --- shared memory --------------------------------------------------------------------------------
+
+
+@rule("shm-too-small")
+def shm_small(seen: Evidence) -> Answer:
+    """There is no room left in /dev/shm."""
+    full = seen.first(SharedMemoryFailed, lambda event: event.reason == "full")
+    if full is None:
+        missing = seen.first(SharedMemoryFailed)
+        return out(missing) if missing is not None else None
+    size = _shm(seen)
+    return found(CERTAIN if size is not None else STRONG, full, size, size=size.value if size else "?")
+
+
+def _shm(seen: Evidence) -> Fact | None:
+    """Return how large /dev/shm is, as `df` prints it."""
+    for argv in seen.host.host.recorded():
+        if argv[0] == "df":
+            line = re.search(r"^\S+\s+(\S+)\s.*\s/dev/shm$", seen.host.run(argv).stdout, re.MULTILINE)
+            if line:
+                return fact(line[1], " ".join(argv), line[0])
+    return None
+
+
+@rule("shm-not-shared-between-ranks")
+def shm_apart(seen: Evidence) -> Answer:
+    """A rank wants a segment that another one made, and it is not in its /dev/shm."""
+    missing = seen.first(SharedMemoryFailed, lambda event: event.reason == "missing")
+    if missing is None:
+        full = seen.first(SharedMemoryFailed)
+        return out(full) if full is not None else None
+    return found(STRONG, missing)
+
+
+# --- sockets --------------------------------------------------------------------------------------
+
+
+@rule("nccl-advertises-container-address")
+def container_address(seen: Evidence) -> Answer:
+    """Ranks are told an address that exists inside one container engine only."""
+    failed = seen.first(ConnectFailed, lambda event: event.bridge)
+    if failed is None:
+        real = seen.first(ConnectFailed)
+        return out(real) if real is not None else None
+    started = next(
+        (one for one in seen.commands("docker", "podman", "nerdctl") if not re.search(r"--net(?:work)?[= ]host", " ".join(one.words))), None
+    )
+    return found(CERTAIN if started is not None else STRONG, failed, started, address=failed.address)
+
+
+def _interfaces(seen: Evidence) -> Interfaces | Fact | None:
+    """Return what NCCL_SOCKET_IFNAME says, in the environment or in a log."""
+    text = seen.host.run(("env",)).stdout if ("env",) in seen.host.host.recorded() else ""
+    line = re.search(r"^NCCL_SOCKET_IFNAME=(.*)$", text, re.MULTILINE)
+    return fact(line[1], "env", line[0]) if line else seen.first(Interfaces)
+
+
+@rule("nccl-wrong-interface")
+def wrong_interface(seen: Evidence) -> Answer:
+    """Ranks knock where nobody listens, or there is no interface to listen on."""
+    none = seen.first(NoInterface)
+    named = _interfaces(seen)
+    if none is not None:
+        return found(STRONG, none, named, variant="none")
+    failed = seen.first(ConnectFailed, lambda event: not event.bridge)
+    if failed is None:
+        inside = seen.first(ConnectFailed)
+        return out(inside) if inside is not None else None
+    if failed.reason in ("no-route", "timeout"):
+        return found(WEAK, failed, named, address=failed.address)
+    certain = named is None or named.value.startswith("^")
+    return found(LIKELY + 0.1 if certain else POSSIBLE, failed, named, address=failed.address)
+
+
+@rule("firewall-blocks-nccl")
+def firewalled(seen: Evidence) -> Answer:
+    """The host is there, and something on the way rejects or swallows the port."""
+    failed = seen.first(ConnectFailed, lambda event: not event.bridge and event.reason in ("no-route", "timeout", "unreachable"))
+    if failed is None:
+        other = seen.first(ConnectFailed)
+        return out(other) if other is not None else None
+    wall = _wall(seen)
+    if wall is not None and wall.value == "inactive":
+        return found(POSSIBLE, failed, wall, address=failed.address, reason=failed.reason)
+    sure = {"no-route": STRONG, "timeout": LIKELY, "unreachable": POSSIBLE}[failed.reason]
+    return found(CERTAIN if wall is not None and sure > POSSIBLE else sure, failed, wall, address=failed.address, reason=failed.reason)
+
+
+def _wall(seen: Evidence) -> Fact | None:
+    """Return whether a firewall runs ("active", "inactive"), by any tool that was asked."""
+    asked = (("ufw", "status"), ("ufw", "status", "verbose"), ("systemctl", "is-active", "firewalld"), ("firewall-cmd", "--state"))
+    for argv in asked:
+        text = seen.host.run(argv).text.strip() if argv in seen.host.host.recorded() else ""
+        word = re.search(r"\b(active|inactive|running|not running)\b", text)
+        if word:
+            return fact("active" if word[1] in ("active", "running") else "inactive", " ".join(argv), text.partition("\n")[0])
+    return None
+
+
+# --- InfiniBand and NVLink ------------------------------------------------------------------------
+
+
+@rule("memlock-limit-too-low")
+def memlock(seen: Evidence) -> Answer:
+    """An RDMA device cannot lock memory, and the limit is a number."""
+    failed = seen.first(RegistrationFailed)
+    if failed is None:
+        return None
+    limit = seen.host.run(("ulimit", "-l")).stdout.strip() if ("ulimit", "-l") in seen.host.host.recorded() else ""
+    if limit == "unlimited":
+        return out(fact(limit, "ulimit -l"))
+    known = fact(limit, "ulimit -l") if limit.isdigit() else None
+    return found(CERTAIN if known else LIKELY, failed, known, limit=limit or "?")
+
+
+@rule("nvlink-sharp-setup-bad")
+def multicast(seen: Evidence) -> Answer:
+    """Multicast over NVLink cannot be set up; without it all works."""
+    failed = seen.first(MulticastFailed, lambda event: event.code == 401) or seen.first(MulticastFailed)
+    if failed is None:
+        return None
+    if failed.code == 802:
+        return out(failed)
+    return found(CERTAIN if failed.code == 401 else LIKELY, failed, code=failed.code or "?")

@@ -1,3 +1,67 @@
-"""AMD ROCm."""
+"""AMD's cards: who may open /dev/kfd, which chips compute, and which builds have kernels for them."""
 
 from __future__ import annotations
+
+import re
+
+from steps.doctor.events.vendors import Gfx, Groups, KfdClosed, KfdUnsupported, NotInGroup, TensileMissing
+from steps.doctor.evidence import Evidence
+from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
+
+
+def _closed(seen: Evidence, trouble: str) -> KfdClosed | None:
+    return seen.first(KfdClosed, lambda event: event.trouble == trouble)
+
+
+@rule("kfd-permission-groups")
+def groups(seen: Evidence) -> Answer:
+    """/dev/kfd says "permission denied", and the groups lack the one that may."""
+    denied, told = _closed(seen, "permission"), seen.first(NotInGroup)
+    other = seen.first(KfdClosed, lambda event: event.trouble in ("memory", "invalid"))
+    if denied is None and told is None:
+        return out(other) if other is not None else None
+    listed = seen.first(Groups)
+    if listed is not None and "render" in listed.names and told is None:
+        return found(POSSIBLE, denied, listed, variant="member")
+    started = next((one for one in seen.commands("docker", "podman") if "--group-add" not in " ".join(one.words)), None)
+    inside = any(event is not None and event.place.in_container for event in (denied, listed))
+    sure = CERTAIN if told or listed or started else STRONG
+    return found(sure, denied, told, listed, started, variant="container" if inside or started else "")
+
+
+@rule("gpu-unsupported-by-kfd")
+def unsupported(seen: Evidence) -> Answer:
+    """The kernel says that the chip cannot compute."""
+    said, closed = seen.first(KfdUnsupported), _closed(seen, "memory")
+    if said is not None:
+        return found(CERTAIN if closed else STRONG, said, closed, chip=said.chip or "?")
+    if closed is not None:
+        return found(LIKELY - 0.1, closed, variant="unsaid", chip="?")
+    other = seen.first(KfdClosed)
+    return out(other) if other is not None else None
+
+
+@rule("container-userns-hides-kfd")
+def user_namespace(seen: Evidence) -> Answer:
+    """The device's group has no number inside the container."""
+    nobody = seen.first(Groups, lambda event: "nogroup" in event.names)
+    listed = re.search(r"^\S+ +\d+ \S+ (nogroup) .*kfd$", seen.host.run(("ls", "-l", "/dev/kfd")).stdout, re.MULTILINE)
+    invalid = _closed(seen, "invalid")
+    if invalid is None:
+        other = seen.first(KfdClosed)
+        return out(other) if other is not None else None
+    return found(CERTAIN if nobody or listed else LIKELY, invalid, nobody)
+
+
+@rule("rocblas-lacks-gpu-kernels")
+def rocblas(seen: Evidence) -> Answer:
+    """The card computes, and rocBLAS brings no kernels for it."""
+    missing = seen.first(TensileMissing)
+    if missing is None:
+        return None
+    card = seen.first(Gfx)
+    closed = seen.first(KfdClosed)
+    if closed is not None:
+        return out(closed)
+    name = missing.gfx or (card.name if card else "?")
+    return found(CERTAIN if name != "?" else LIKELY, missing, card, gfx=name)

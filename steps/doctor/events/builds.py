@@ -1,0 +1,142 @@
+"""What pip installs, and what compilers say while extensions are built."""
+
+from __future__ import annotations
+
+import re
+
+from steps.doctor.events.base import Event, parses
+from steps.doctor.told import Place
+
+
+class Wheel(Event):
+    """A Python package in a list, an installation or a message; `name` is as pip normalises it."""
+
+    name: str
+    version: str
+
+
+_WHEELS = (
+    "torch|torchvision|torchaudio|tensorflow|tensorflow-cpu|tensorflow-gpu|jax|jaxlib|jax-cuda1[23]-plugin|onnxruntime|onnxruntime-gpu|"
+    "nvidia-nccl-cu1[123]|nvidia-cudnn-cu1[123]|nvidia-cublas-cu1[123]|nvidia-cublas|nvidia-cudnn|paddlepaddle|paddlepaddle-gpu|mxnet|"
+    "habana-torch-plugin|habana-torch-dataloader|habana-pyhlml"
+)
+
+
+@parses(
+    rf"(?:^|[ +'\"])(?P<name>{_WHEELS})(?P<between>==|=|@| +\(?|-)(?P<version>\d+\.\d+[\w.+!]*)\)?(?=$|[ ,;'\"\]])",
+    "torch==", "torch ", "torch-", "torch=", "torch @", "torchvision", "torchaudio", "tensorflow", "jax", "onnxruntime", "nvidia-",
+    "paddlepaddle", "mxnet", "habana-",
+)  # fmt: skip
+def wheel(found: re.Match[str], at: Place) -> Wheel | None:
+    """Recognise a line of `pip list`, `pip freeze`, `conda list`, and what pip and uv say that they installed."""
+    return Wheel(place=at, name=found["name"].lower().replace("_", "-"), version=found["version"].rstrip("."))
+
+
+class CpuBuild(Event):
+    """A framework says that it was built without CUDA, or lists no provider for it; `what` is its name."""
+
+    what: str
+
+
+_CPU_SAID: tuple[tuple[str, str], ...] = (
+    ("torch not compiled with cuda", "torch"),
+    ("torch.version.cuda", "torch"),
+    ("cuda-enabled jaxlib is not installed", "jaxlib"),
+    ("tensorflow binary was not built with cuda", "tensorflow"),
+    ("not built with cuda", "tensorflow"),
+    ("executionprovider", "onnxruntime"),
+    ("not compiled with cuda", "torch"),
+    ("without gpu support", "bitsandbytes"),
+)
+
+
+@parses(
+    r"(?:Torch not compiled with CUDA enabled|not compiled with CUDA|not built with CUDA|"
+    r"CUDA-enabled jaxlib is not installed|compiled without GPU support|"
+    r"torch\.version\.cuda(?:\)|:| *=+| *is)? *\n?(?:[>.]{3} *)?(?:None|none)\b|"
+    r"\[(?:'(?!CUDA|Tensorrt|ROCM)\w+ExecutionProvider'(?:, *)?)*'CPUExecutionProvider'\]|"
+    r"Specified provider 'CUDAExecutionProvider' is not in available provider names)",
+    "ot compiled with CUDA", "ot built with CUDA", "CUDA-enabled jaxlib", "without GPU support", "torch.version.cuda", "ExecutionProvider'",
+    lines=2,
+)  # fmt: skip
+def cpu_build(found: re.Match[str], at: Place) -> CpuBuild | None:
+    """Recognise that the program cannot use CUDA at all."""
+    text = found[0].lower()
+    return next((CpuBuild(place=at, what=what) for words, what in _CPU_SAID if words in text), None)
+
+
+class PackageGone(Event):
+    """pip was told to install a package that holds nothing any more."""
+
+    name: str
+
+
+@parses(
+    r"(?:tensorflow[-_]gpu-\d[\d.]*\.tar\.gz(?: \(\d+(?:\.\d+)? kB\))?|"
+    r"The \"tensorflow-gpu\" package has been removed|No matching distribution found for tensorflow-gpu|"
+    r"Could not find a version that satisfies the requirement tensorflow-gpu|"
+    r"Because (?:only )?tensorflow-gpu[^\n]{0,200}(?:unsatisfiable|no versions?|not found)|Failed to build [`'\"]?tensorflow-gpu)",
+    "tensorflow-gpu", "tensorflow_gpu",
+)  # fmt: skip
+def package_gone(found: re.Match[str], at: Place) -> PackageGone:
+    """Recognise the empty archive of tensorflow-gpu, and what pip and uv say of it."""
+    return PackageGone(place=at, name="tensorflow-gpu")
+
+
+class CompilerRefused(Event):
+    """nvcc does not take a host compiler of this age; `header` tells which nvcc it was."""
+
+    header: str
+    newest: int
+
+
+@parses(
+    r"(?P<header>/\S*host_config\.h):\d+.{0,40}?unsupported (?:GNU|clang) version! (?:gcc|clang) versions? later than (?P<newest>\d+)|"
+    r"(?P<other>/\S*host_config\.h):\d+.{0,40}?unsupported clang version! clang version must be less than (?P<below>\d+)",
+    "unsupported GNU version", "unsupported clang version", "host_config.h",
+    lines=2,
+)  # fmt: skip
+def compiler_refused(found: re.Match[str], at: Place) -> CompilerRefused:
+    """Recognise the error of the header that checks compilers."""
+    newest = int(found["newest"]) if found["newest"] else int(found["below"]) - 1
+    return CompilerRefused(place=at, header=found["header"] or found["other"], newest=newest)
+
+
+class HeaderMissing(Event):
+    """A compiler stopped at a header that is not there."""
+
+    header: str
+
+
+@parses(r"fatal error: ['\"]?(?P<header>[\w./+-]+\.(?:h|hpp|cuh))['\"]?(?:: No such file| file not found)", "fatal error: ")
+def header_missing(found: re.Match[str], at: Place) -> HeaderMissing:
+    """Recognise gcc's and clang's fatal error."""
+    return HeaderMissing(place=at, header=found["header"])
+
+
+class CompilerDiffers(Event):
+    """nvcc is of another CUDA than PyTorch; `refused` when the build stopped for it, else it is a warning."""
+
+    nvcc: str
+    torch: str
+    refused: bool
+
+
+@parses(
+    r"detected CUDA version \((?P<nvcc>\d+\.\d+)\) (?P<how>mismatches the version|has a minor version mismatch with the version) "
+    r"that was used to compile PyTorch \((?P<torch>\d+\.\d+)\)",
+    "The detected CUDA version",
+    lines=3,
+)  # fmt: skip
+def compiler_differs(found: re.Match[str], at: Place) -> CompilerDiffers:
+    """Recognise what PyTorch's extension builder says: other majors are an error, other minors a warning."""
+    return CompilerDiffers(place=at, nvcc=found["nvcc"], torch=found["torch"], refused=found["how"].startswith("mismatches"))
+
+
+@parses(
+    r"Installed CUDA version (?P<nvcc>\d+\.\d+) does not match the version torch was compiled with (?P<torch>\d+\.\d+)",
+    "does not match the version torch was compiled",
+)  # fmt: skip
+def builder_differs(found: re.Match[str], at: Place) -> CompilerDiffers:
+    """Recognise what DeepSpeed says before it goes on to build."""
+    return CompilerDiffers(place=at, nvcc=found["nvcc"], torch=found["torch"], refused=False)

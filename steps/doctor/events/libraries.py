@@ -1,0 +1,136 @@
+"""What the loader and frameworks say of the libraries of CUDA and cuDNN, and which of them lie where."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from steps.doctor.events.base import Event, parses
+from steps.doctor.told import Place
+
+LibraryKind = Literal["cuda", "cudnn", "nccl"]
+_CUDA_LIBRARIES = (
+    r"cublasLt|cublas|cudart|cufft|curand|cusolver|cusparse|cusparseLt|nvJitLink|nvrtc|nvrtc-builtins|cupti|npp\w{1,4}|nvToolsExt|cufile"
+)
+_LIBRARY = rf"lib(?P<name>{_CUDA_LIBRARIES}|cudnn\w*|nccl|nvinfer\w*)\.so\.(?P<major>\d+)(?:\.(?P<minor>\d+))?[\d.]*"
+
+
+class LibraryMissing(Event):
+    """The loader found no file of this name; `major` is the one that was wanted."""
+
+    name: str
+    major: int
+    kind: LibraryKind
+
+
+def _missing(found: re.Match[str], at: Place) -> LibraryMissing | None:
+    """Return what is missing; TensorRT's libraries are an extra that TensorFlow looks for and does without."""
+    if found["name"].startswith("nvinfer"):
+        return None
+    return LibraryMissing(place=at, name=f"lib{found['name']}.so.{found['major']}", major=int(found["major"]), kind=_kind(found["name"]))
+
+
+@parses(
+    rf"(?:(?:Error|dlerror|error|library|Unable to load|loading shared libraries|FATAL|load dynamic library)\W*)"
+    rf"{_LIBRARY}:? *(?:cannot open shared object file|not found|No such file)",
+    "cannot open shared object", "libcudnn",
+)  # fmt: skip
+def library_missing(found: re.Match[str], at: Place) -> LibraryMissing | None:
+    """Recognise the loader's own words: what cannot be opened is the name right before them, not the one before that."""
+    return _missing(found, at)
+
+
+@parses(
+    rf"^\s*{_LIBRARY} => not found",
+    "=> not found",
+)  # fmt: skip
+def library_unresolved(found: re.Match[str], at: Place) -> LibraryMissing | None:
+    """Recognise a line of ldd."""
+    return _missing(found, at)
+
+
+@parses(
+    r"Unable to load any of \{[^}]*lib(?P<name>cudnn\w*)\.so\.(?P<major>\d+)[^}]*\}|"
+    r"Could not load library lib(?P<same>cudnn\w*)\.so\.(?P<its>\d+)(?!\S* Error: lib(?!cudnn))",
+    "Unable to load any of", "Could not load library libcudnn",
+)  # fmt: skip
+def cudnn_unloaded(found: re.Match[str], at: Place) -> LibraryMissing | None:
+    """Recognise cuDNN's own loader, which tries several names of one of its parts."""
+    major, name = found["major"] or found["its"], found["name"] or found["same"]
+    return LibraryMissing(place=at, name=f"lib{name}.so.{major}", major=int(major), kind="cudnn")
+
+
+def _kind(name: str) -> LibraryKind:
+    return "cudnn" if name.startswith("cudnn") else "nccl" if name == "nccl" else "cuda"
+
+
+class LibraryThere(Event):
+    """A library that a list of files or the loader's cache shows; `path` is where it lies."""
+
+    name: str
+    major: int
+    kind: LibraryKind
+    path: str | None = None
+
+
+@parses(
+    rf"(?:^\s*|=> |\s)(?P<path>/\S*/{_LIBRARY})(?=\s|$)",
+    "libcu", "libnv", "libnccl", "libnpp",
+)  # fmt: skip
+def library_there(found: re.Match[str], at: Place) -> LibraryThere | None:
+    """Recognise a line of ldconfig -p, ls, find, locate or ldd."""
+    if "cannot open" in at.text or "not found" in at.text:
+        return None
+    return LibraryThere(
+        place=at,
+        name=f"lib{found['name']}.so.{found['major']}",
+        major=int(found["major"]),
+        kind=_kind(found["name"]),
+        path=found["path"],
+    )
+
+
+class LibrariesSkipped(Event):
+    """TensorFlow goes on without GPUs since it could not load its libraries; `stub` when it did not even find libcudart."""
+
+    stub: bool = False
+
+
+@parses(
+    r"(?:Cannot dlopen some GPU libraries|Could not find cuda drivers on your machine|Skipping registering GPU devices|"
+    r"Could not load dynamic library 'libcuda\w*\.so)",
+    "Cannot dlopen some GPU", "find cuda drivers", "Skipping registering GPU", "Could not load dynamic library",
+)  # fmt: skip
+def libraries_skipped(found: re.Match[str], at: Place) -> LibrariesSkipped:
+    """Recognise TensorFlow's warnings."""
+    return LibrariesSkipped(place=at, stub="cuda drivers" in found[0])
+
+
+class CudnnVersions(Event):
+    """A framework found another cuDNN than it was built with, both as (major, minor)."""
+
+    built: tuple[int, int]
+    loaded: tuple[int, int]
+    blames_path: bool = False
+
+
+@parses(
+    r"PyTorch was compiled +against \((?P<a>\d+), (?P<b>\d+), \d+\) but found runtime version \((?P<c>\d+), (?P<d>\d+), \d+\)"
+    r"(?P<more>.{0,400})",
+    "but found runtime version",
+    lines=6,
+    flags=re.DOTALL,
+)  # fmt: skip
+def cudnn_of_torch(found: re.Match[str], at: Place) -> CudnnVersions:
+    """Recognise PyTorch's check of cuDNN."""
+    blames = "LD_LIBRARY_PATH" in found["more"]
+    return CudnnVersions(place=at, built=(int(found["a"]), int(found["b"])), loaded=(int(found["c"]), int(found["d"])), blames_path=blames)
+
+
+@parses(
+    r"Loaded runtime CuDNN library: (?P<c>\d+)\.(?P<d>\d+)\.\d+ but source was compiled with: (?P<a>\d+)\.(?P<b>\d+)",
+    "Loaded runtime CuDNN library",
+)  # fmt: skip
+def cudnn_of_xla(found: re.Match[str], at: Place) -> CudnnVersions:
+    """Recognise the check of TensorFlow and JAX."""
+    return CudnnVersions(place=at, built=(int(found["a"]), int(found["b"])), loaded=(int(found["c"]), int(found["d"])))
