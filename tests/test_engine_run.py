@@ -144,12 +144,23 @@ def test_the_reason_of_a_failure_is_said(argv: tuple[str, ...], key: str) -> Non
     assert error.key == key
 
 
+def sleeper(seconds: int) -> tuple[str, ...]:
+    """Return a command that no other process of this machine runs, the same test on another Python included."""
+    return ("sleep", f"{seconds}.{os.getpid()}")
+
+
+def sleeping(command: tuple[str, ...]) -> bool:
+    return subprocess.run(("pgrep", "-f", " ".join(command)), capture_output=True).returncode == 0
+
+
 def test_a_time_limit_ends_a_command_and_all_its_children() -> None:
-    handle = client.start(plan_of(Run(id="a.slow", title="t", argv=("sh", "-c", "sleep 4711 & sleep 4711"), timeout=0.3)), sudo=None)
+    sleep = sleeper(4711)
+    twice = f"{' '.join(sleep)} & {' '.join(sleep)}"
+    handle = client.start(plan_of(Run(id="a.slow", title="t", argv=("sh", "-c", twice), timeout=0.3)), sudo=None)
     error = ended(handle).actions["a.slow"].error
     assert isinstance(error, Phrase)
     assert error.key == "engine.failed.timeout"
-    assert subprocess.run(("pgrep", "-f", "sleep 4711"), capture_output=True).returncode == 1
+    assert not sleeping(sleep)
 
 
 def test_a_failed_proof_has_its_own_exit_code() -> None:
@@ -300,12 +311,13 @@ def test_a_vanished_folder_is_said() -> None:
 
 
 def test_cancel_ends_the_command_and_begins_no_other() -> None:
-    handle = client.start(plan_of(Run(id="a.one", title="t", argv=("sleep", "4712")), works("a.two")), sudo=None)
+    sleep = sleeper(4712)
+    handle = client.start(plan_of(Run(id="a.one", title="t", argv=sleep), works("a.two")), sudo=None)
     wait_until(handle, lambda state: statuses(state) == {"a.one": "running"})
     handle.cancel()
     state = ended(handle)
     assert (state.status, state.exit, statuses(state)) == ("cancelled", 5, {"a.one": "failed"})
-    assert subprocess.run(("pgrep", "-f", "sleep 4712"), capture_output=True).returncode == 1
+    assert not sleeping(sleep)
 
 
 def test_a_pause_lets_what_runs_end_and_begins_nothing() -> None:

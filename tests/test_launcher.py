@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,12 +76,17 @@ def test_the_second_start_says_nothing_and_comes_through_links_and_from_anywhere
 
 @pytest.mark.usefixtures("first")
 def test_the_second_start_costs_less_than_50_ms_over_the_installed_command(checkout: Path, person: dict[str, str]) -> None:
+    def spent() -> float:
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return children.ru_utime + children.ru_stime
+
     def best(program: Path) -> float:
+        """Seconds of processor, which tests beside this one do not change."""
         took = []
         for _ in range(7):
-            began = time.perf_counter()
+            before = spent()
             fresh.run([program, "--version"], person)
-            took.append(time.perf_counter() - began)
+            took.append(spent() - before)
         return min(took)
 
     launcher, installed = best(checkout / "bringup"), best(environments(person)[0] / "bin" / "bringup")

@@ -284,10 +284,9 @@ async def test_a_tiny_window_says_its_size_and_growing_restores_the_screen(tmp_p
     async with wizard(tmp_path) as (app, pilot, _):
         await press(pilot, "down", "enter", "2")
         await pilot.resize_terminal(52, 14)
-        await pilot.pause()
-        assert "The window is 52×14." in text(app)
+        await until(pilot, lambda: "The window is 52×14." in text(app))
         await pilot.resize_terminal(80, 24)
-        await pilot.pause()
+        await until(pilot, lambda: "The window is" not in text(app))
         assert top(app, StepScreen).cursor == 1
 
 

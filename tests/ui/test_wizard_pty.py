@@ -7,6 +7,7 @@ import os
 import re
 import select
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -229,13 +230,14 @@ def test_a_profile_with_an_unknown_key_ends_with_two_and_names_the_line(tmp_path
         assert "Traceback" not in terminal.text()
 
 
-def test_a_file_that_is_no_recording_is_said_on_the_first_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # a long path would be broken into rows
-    Path("broken.json").write_text("{", encoding="utf-8")
-    with bringup("--machine", "broken.json") as terminal:
-        terminal.until("The machine could not be read.", "broken.json")
-        terminal.press("q")
-        assert terminal.ended() == 2
+def test_a_file_that_is_no_recording_is_said_on_the_first_screen() -> None:
+    # A long path would be broken into rows.
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder, "broken.json").write_text("{", encoding="utf-8")
+        with bringup("--machine", f"{folder}/broken.json") as terminal:
+            terminal.until("The machine could not be read.", "broken.json")
+            terminal.press("q")
+            assert terminal.ended() == 2
 
 
 def test_two_keys_rehearse_the_whole_path_on_a_recorded_machine(tmp_path: Path) -> None:
