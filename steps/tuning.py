@@ -25,6 +25,7 @@ WORD = "write"
 """What a person types before such a plan starts: the kernel's command line and its switches are no packages."""
 _MEASURE_SECONDS = 5
 _PARAMETERS = "https://docs.kernel.org/admin-guide/kernel-parameters.html"
+_GOVERNOR = "https://docs.kernel.org/admin-guide/pm/cpufreq.html"
 _NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html"
 
 
@@ -69,7 +70,7 @@ def _notes(machine: Machine, item: str) -> tuple[Note, ...]:
         notes.append(Note(label="because", text=phrase("firmware.linux.owned", owner=", ".join(one.label for one in owners))))
     if item == "iommu-pt" or machine.told.systemd is False:
         notes.append(Note(label="after", text=phrase("firmware.linux.reboot")))
-    sources = {"iommu-pt": _PARAMETERS, "acs-off": _NCCL, "c-states": guide.limit("idle-latency").source}
+    sources = {"iommu-pt": _PARAMETERS, "acs-off": _NCCL, "c-states": guide.limit("idle-latency").source, "governor": _GOVERNOR}
     source = owners[0].source if owners else sources.get(item)
     return (*notes, Note(label="source", text=source)) if source else tuple(notes)
 
