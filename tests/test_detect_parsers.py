@@ -10,7 +10,7 @@ import pytest
 
 from steps.catalog import devices
 from steps.catalog.load import rows
-from steps.detect import cpu, links, nvml, packages, pci, power, smi
+from steps.detect import cpu, links, nvml, packages, pci, power, smi, system
 from steps.detect.probes import Probes
 from steps.host.base import Result
 from steps.host.captured import Capture, CapturedHost, Encoded, Recorded
@@ -399,3 +399,53 @@ def test_every_name_with_a_memory_is_a_card_of_the_tables_and_stands_there_once(
     known = {name for line in cards for name in line.split("\t")[1].split(" / ")}
     assert len(names) == len(set(names))
     assert set(names) <= known
+
+
+# -- probes -----------------------------------------------------------------------------------------------------------
+
+
+class Slow:
+    """A machine one of whose programs never answers; it writes down what it was asked."""
+
+    rehearsal = False
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, ...]] = []
+
+    def __getattr__(self, name: str) -> object:
+        return lambda *_: None
+
+    def run(self, argv: tuple[str, ...], *, timeout: float = 10.0) -> Result:
+        self.asked.append(argv)
+        if argv == ("broken",):
+            raise ValueError("no such thing")
+        return Result(stderr=f"{NO_ANSWER}\n") if argv[0] == "lscpu" else Result(stdout=" ".join(argv), status=0)
+
+
+def test_a_program_that_hangs_is_not_asked_in_other_words() -> None:
+    host = Slow()
+    found = Probes(host).first(("lscpu", "-J"), ("lscpu",))  # type: ignore[arg-type]  # it has what is asked of it here
+    assert NO_ANSWER in found.stderr
+    assert host.asked == [("lscpu", "-J")]
+
+
+def test_each_question_is_asked_once_and_an_error_comes_out_where_the_answer_is_wanted() -> None:
+    host = Slow()
+    probes_ = Probes(host)  # type: ignore[arg-type]  # as above
+    questions = tuple(("echo", str(number)) for number in range(20))
+    probes_.ahead(*questions, ("broken",))
+    assert [probes_.run(argv).stdout for argv in questions] == [" ".join(argv) for argv in questions]
+    assert sorted(host.asked) == sorted((*questions, ("broken",)))
+    with pytest.raises(ValueError, match="no such thing"):
+        probes_.run(("broken",))
+
+
+@pytest.mark.parametrize(
+    ("said", "below", "virtualization", "container"),
+    [("docker", "none", "none", "docker"), ("lxc", "kvm", "kvm", "lxc"), ("kvm", "kvm", "kvm", None), ("none", "none", "none", None)],
+)
+def test_a_container_does_not_hide_the_machine_below(said: str, below: str, virtualization: str, container: str | None) -> None:
+    answers = {"systemd-detect-virt": Recorded(stdout=f"{said}\n"), "systemd-detect-virt --vm": Recorded(stdout=f"{below}\n")}
+    host = probes(capture(commands=answers))
+    found = system.system(host, packages.packages(host))
+    assert (found.virtualization, found.container) == (virtualization, container)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from steps.host.base import Host, Result
+from steps.host.local import NO_ANSWER
 
 _MOST_DIGITS = 24
 _MOST_AT_ONCE = 8
@@ -94,11 +95,11 @@ class Probes:
         return tuple((argv, answer.result()) for argv, answer in self._answers.items() if answer.done())
 
     def first(self, *spellings: tuple[str, ...], timeout: float = 10.0) -> Result:
-        """Return the first answer that says something; the last one when none does."""
+        """Return the first answer that says something, the last one when none does; a program that hangs is not asked in other words."""
         found = Result()
         for argv in spellings:
             found = self.run(argv, timeout=timeout)
-            if found.status == 0 and found.stdout:
+            if (found.status == 0 and found.stdout) or NO_ANSWER in found.stderr:
                 return found
         return found
 
