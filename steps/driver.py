@@ -74,7 +74,29 @@ def choices(machine: Machine, answers: Profile) -> tuple[Choice, ...]:
                 taken=(taken + "-server" if case.driver.server else taken,),
             )
         )
+    console = _console(case)
+    if console is not None:
+        groups.append(console)
     return tuple(groups)
+
+
+def _console(case: Case) -> Choice | None:
+    """Return the question who can confirm a key at the next boot; `None` where no driver would need one."""
+    if case.machine.firmware.secure_boot != "enabled" or case.wsl or case.contained or case.distribution is None:
+        return None
+    options = tuple(
+        Option(
+            value=value,
+            label=phrase(f"driver.console.{value}"),
+            mark="catch" if value == "nobody" else "good",
+            tag=phrase("driver.tag.console-none" if value == "nobody" else "driver.tag.console-works"),
+            sentences=(phrase(f"driver.explain.console-{value}"),),
+            patch={"driver.console": value},
+        )
+        for value in ("in-person", "bmc", "nobody")
+    )
+    taken = case.answers.driver.console
+    return Choice(key="driver.console", kind="one", title=phrase("driver.group.console"), options=options, taken=(taken,) if taken else ())
 
 
 def _value(answers: Profile) -> str:
@@ -96,7 +118,7 @@ def _drivers(case: Case) -> tuple[Option, ...]:
     taken = _value(case.answers)
     # What is taken changes no row's place: a list that moved under the cursor would be misread.
     listed.sort(key=lambda row: (not row.recommended, order[row.mark]))
-    room = ROWS - len(rows) - 1
+    room = ROWS - len(rows) - (1 if _console(case) is None else 2)
     bad = [row for row in listed if row.mark == "bad"]
     usable = _within([row for row in listed if row.mark != "bad"], max(room - min(len(bad), 3), 1), taken)
     rows += usable + bad[: room - len(usable)]

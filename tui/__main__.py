@@ -184,7 +184,11 @@ def _line(question: str) -> str:
 
 
 def _report(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:
-    """Write the report."""
+    """Write the report, or the card for the blue screen of the next boot."""
+    if asked.get("mok"):
+        from steps.headless.report import mok
+
+        return mok(console)
     from steps.headless.report import report
 
     return report(console, environ, os.path.abspath(asked["html"]) if asked.get("html") else None)

@@ -122,6 +122,7 @@ def parser(language: Language = "en", *, helpful: bool = True) -> argparse.Argum
     added["capture"].add_argument("file", type=_name, metavar="FILE")
     added["knowledge"].add_argument("update", nargs="?", choices=("update",), help=about("option.update"))
     added["doctor"].add_argument("--log", action="append", default=[], metavar="FILE", type=_name, help=about("option.log"))
+    added["report"].add_argument("--mok", action="store_true", help=about("option.mok"))
     added["report"].add_argument("--html", metavar="FILE", help=about("option.html"))
     return top
 

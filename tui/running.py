@@ -9,9 +9,10 @@ from typing import Any
 from steps import documents, lines, tuning
 from steps.engine import client
 from steps.engine.client import RunHandle
-from steps.errors import Cancelled, InputError
+from steps.errors import Cancelled, InputError, PreflightError
 from steps.headless import runs
 from steps.headless.console import Console
+from steps.model.action import KEY
 from steps.model.base import phrase
 from steps.text import say
 from tui import dialogue, privilege, terminal
@@ -39,7 +40,10 @@ def apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console
         prompt = phrase("cli.plain.word", word=word) if word else phrase("cli.plain.start")
         if not dialogue.agreed(say(language, prompt), *((word,) if word else ("y", "yes"))):
             raise Cancelled("cancelled")
-    handle = runs.start(plan, privilege.sudo(), attended=_on_terminal() and not console.asked.json)
+    attended = _on_terminal() and not console.asked.json
+    if not attended and any(action.id == KEY for action in plan.actions):
+        raise PreflightError("key-needs-person")
+    handle = runs.start(plan, privilege.sudo(), attended=attended)
     if not asked.get("detach"):
         return follow_to_end(handle, console, "apply")
     if console.asked.json:

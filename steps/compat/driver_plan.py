@@ -9,6 +9,7 @@ from steps.compat.next_boot import kernel_by_itself
 from steps.compat.system_rules import signed
 from steps.managers import apt_repository
 from steps.model.action import (
+    KEY,
     NEIGHBOURS,
     AnyAction,
     Command,
@@ -188,7 +189,7 @@ def _key(case: Case, target: Target) -> tuple[AnyAction, ...]:
         return ()
     return (
         Run(
-            id="driver.key",
+            id=KEY,
             title=phrase("driver.action.key"),
             why=phrase("driver.why.key"),
             lane="packages",
@@ -196,6 +197,17 @@ def _key(case: Case, target: Target) -> tuple[AnyAction, ...]:
             needs=("driver.install",),
             interactive=True,
             seconds=30,
+        ),
+        Run(
+            id="driver.card",
+            title=phrase("driver.action.card"),
+            why=phrase("driver.why.card"),
+            lane="packages",
+            argv=(*resources.self_command(), "report", "--mok"),
+            needs=(KEY,),
+            outside=True,
+            optional=True,
+            seconds=1,
         ),
     )
 
@@ -209,7 +221,7 @@ def _afterwards(case: Case, target: Target) -> tuple[AnyAction, ...]:
             Reboot(
                 id="driver.reboot",
                 title=phrase("driver.action.reboot"),
-                reason=phrase("driver.why.reboot"),
+                reason=phrase("driver.why.reboot-key" if _key(case, target) else "driver.why.reboot"),
                 needs=("driver.install",),
                 seconds=180,
             ),

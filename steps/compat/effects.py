@@ -60,7 +60,7 @@ def topic_of(key: str) -> str:
     """Return the topic that a profile key belongs to: one answer as a person sees it may be several keys."""
     table, _, name = key.partition(".")
     if table == "driver":
-        return "driver" if name != "ignore" else "driver.ignore"
+        return "driver" if name not in ("ignore", "console") else f"driver.{name}"
     if table == "environment":
         return "python" if name in ("python", "manager") else key
     if key == "frameworks.variant":

@@ -107,7 +107,8 @@ def _with_driver(machine: Machine, base: Profile, fixed: set[str]) -> Profile | 
 
     A newer driver runs all that an older one runs, so the newest that can be had stands for all.
     """
-    patch: Patch = {} if "driver" in fixed else once(machine, ("newest driver", base.driver.ignore), lambda: _newest_driver(machine, base))
+    key = ("newest driver", base.driver.ignore, base.driver.console)
+    patch: Patch = {} if "driver" in fixed else once(machine, key, lambda: _newest_driver(machine, base))
     # Where no driver can be had, what is there stays, and must stand.
     return answered(base, patch) if patch or not forbidden(about_driver(Case(machine, base))) else None
 

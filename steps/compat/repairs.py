@@ -108,8 +108,8 @@ def best_driver(case: Case) -> Patch | None:
 
 def _ranked(case: Case) -> tuple[Patch, ...]:
     """Return the drivers that can be had for these cards, best first."""
-    ignore = case.answers.driver.ignore
-    return once(case.machine, ("drivers", ignore), lambda: candidates.driver_candidates(case.machine, case.answers))
+    driver = case.answers.driver
+    return once(case.machine, ("drivers", driver.ignore, driver.console), lambda: candidates.driver_candidates(case.machine, case.answers))
 
 
 def _drivers(case: Case, _: Finding) -> Iterator[Patch]:
@@ -124,7 +124,9 @@ def _supported(case: Case, _: Finding) -> Iterator[Patch]:
         changed = Case(case.machine, answered(case.answers, patch))
         return not any(finding.code == "driver-end-of-life" for finding in about_driver(changed))
 
-    yield from once(case.machine, ("supported", case.answers.driver.ignore), lambda: tuple(filter(fresh, _ranked(case))))
+    yield from once(
+        case.machine, ("supported", case.answers.driver.ignore, case.answers.driver.console), lambda: tuple(filter(fresh, _ranked(case)))
+    )
 
 
 def _cudas(case: Case, _: Finding) -> Iterator[Patch]:
@@ -263,7 +265,7 @@ def _any_numpy(case: Case, _: Finding) -> Iterator[Patch]:
 _WAYS: dict[str, Callable[[Case, Finding], Iterator[Patch]]] = {
     "driver-end-of-life": _supported,
     **dict.fromkeys(("gpu-needs-open-module", "gpu-lacks-open-module", "gpu-unsupported-by-driver", "gpu-too-new-for-driver"), _drivers),
-    **dict.fromkeys(("driver-not-offered", "kernel-too-new-for-driver", "driver-absent"), _drivers),
+    **dict.fromkeys(("driver-not-offered", "kernel-too-new-for-driver", "driver-absent", "secure-boot-nobody-there"), _drivers),
     **dict.fromkeys(("gpu-unsupported-by-cuda", "gpu-too-new-for-cuda", "driver-too-old-for-cuda", "cuda-not-for-distro"), _cudas),
     **dict.fromkeys(("host-compiler-too-new", "host-glibc-too-new", "minor-version-compatibility", "cuda-forward-compat-only"), _cudas),
     **dict.fromkeys(("cudnn-cuda-mismatch", "gpu-unsupported-by-cudnn"), _cudnns),

@@ -210,7 +210,12 @@ def secure_boot_unsigned_module(case: Case) -> Found:
     fix: Patch | None = None
     if case.distribution and case.distribution.signed_package and archive_variant(case):
         fix = {"driver.source": "distro"}
-    return (driver_finding(case, "secure-boot-unsigned-module", "warning", because, source, fix=fix),)
+    console = case.answers.driver.console
+    if console == "nobody":
+        why = (*because, phrase("driver.because.console-nobody"))
+        return (driver_finding(case, "secure-boot-nobody-there", "error", why, source, fix=fix),)
+    found = driver_finding(case, "secure-boot-unsigned-module", "warning", because, source, fix=fix)
+    return (found, driver_finding(case, "console-not-said", "info", because, source)) if console is None else (found,)
 
 
 def signed(case: Case) -> bool:

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 import msgspec
 
 from steps import documents, planning
+from steps.compat.case import Case
 from steps.detect.machine import detect
 from steps.engine import client
 from steps.engine.client import RunHandle
@@ -27,11 +28,19 @@ from steps.report.content import Told, ToldRun
 from steps.report.content import report as written
 from steps.report.html import html
 from steps.report.markdown import markdown
+from steps.report.mok import mok_card
 from steps.text import say
 
 _LOG_BYTES = 65_536
 _OUTPUTS = (("ip", "-j", "addr"), ("ip", "-br", "addr"), ("dmidecode", "-t", "memory"), ("nvidia-smi", "-q"))
 """Programs whose output names serial numbers and addresses; redaction takes the values out wherever they stand."""
+
+
+def mok(console: Console) -> int:
+    """Print the card for the blue screen that enrols a key."""
+    row = Case(detect(host_of(console.asked)), Profile()).distribution
+    console.out(mok_card(console.asked.language, row.key_certificate if row is not None else None).rstrip("\n"))
+    return DONE
 
 
 def report(console: Console, environ: Mapping[str, str], path: str | None) -> int:

@@ -11,6 +11,8 @@ Lane = Literal["packages", "python", "files", "system", "proof"]
 """Actions of one lane run one after the other; lanes run side by side."""
 NEIGHBOURS = "driver.neighbours"
 """The id of the action that sees who uses what a driver's packages take away."""
+KEY = "driver.key"
+"""The id of the action that asks the firmware to trust a key: a person chooses a password for it."""
 ManagerName = Literal["apt", "dnf", "zypper", "pacman"]
 
 

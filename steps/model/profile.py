@@ -24,6 +24,8 @@ class DriverAnswers(Record):
     source: Literal["distro", "nvidia-repo", "ppa", "rpmfusion", "keep"] | None = None
     server: bool | None = None
     ignore: tuple[str, ...] | None = None
+    console: Literal["in-person", "bmc", "nobody"] | None = None
+    """Who can see the machine's console while it boots, and confirm a key there."""
 
 
 class ToolkitAnswers(Record):

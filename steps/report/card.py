@@ -30,8 +30,8 @@ def _lines(machine: Machine, answers: Profile, language: Language) -> Iterator[s
     name = " ".join(part for part in (told.vendor, told.board or told.product) if part) or "?"
     title = word("title", board=f"{name} (BIOS {told.bios_version or '?'})")
     board, _ = firmware.paths(machine, "")
-    yield from (*_wrapped(title, WIDTH), "=" * WIDTH)
-    yield from _wrapped(word("enter", key=board.setup_key) if board is not None else word("enter-unknown"), WIDTH)
+    yield from (*wrapped(title, WIDTH), "=" * WIDTH)
+    yield from wrapped(word("enter", key=board.setup_key) if board is not None else word("enter-unknown"), WIDTH)
     options = firmware.choices(machine, answers)[0].options
     groups = {"change": [one for one in options if one.mark == "catch"], "look": [one for one in options if one.mark == "unknown"]}
     if not any(groups.values()):
@@ -63,10 +63,10 @@ def _item(machine: Machine, option: Option, language: Language, word: Callable[.
 
 def _indented(text: str) -> list[str]:
     """Return text wrapped below its box."""
-    return [f"    {line}" for line in _wrapped(text, WIDTH - 4)]
+    return [f"    {line}" for line in wrapped(text, WIDTH - 4)]
 
 
-def _wrapped(text: str, cells: int) -> list[str]:
+def wrapped(text: str, cells: int) -> list[str]:
     """Return lines of at most so many cells: Latin words stay whole, a Chinese letter takes two cells and breaks anywhere."""
     lines: list[str] = []
     line, blank = "", 0
