@@ -170,6 +170,8 @@ def test_the_recommendation_holds_for_every_card_and_system(card: str, system: s
         (("torch", "jax"), {"frameworks.torch": "2.14.1", "frameworks.jax": "0.12.0.1"}),
         (("cuda==12.8", "cudnn", "nccl"), {"toolkit.cuda": "12.8", "toolkit.cudnn": "9.28", "toolkit.nccl": "2.32"}),
         (("variant==cu126",), {"frameworks.variant": "cu126"}),
+        (("cudnn==9.10",), {"toolkit.cuda": "12.9", "toolkit.cudnn": "9.10"}),
+        (("nccl==2.26",), {"toolkit.cuda": "12.9", "toolkit.nccl": "2.26"}),
     ],
 )
 def test_wishes_are_met(wishes: tuple[str, ...], expected: dict[str, str]) -> None:

@@ -153,8 +153,8 @@ def _parts(wanted: Wanted) -> Iterator[tuple[Patch, ...]]:
         ("cudnn", tuple(dict.fromkeys(row.version for row in reversed(stack.cudnns())))),
         ("nccl", tuple(dict.fromkeys(line(row.version) for row in reversed(stack.nccls())))),
     ):
-        if name in wanted:
-            version = wanted[name].version
+        if name in wanted or (name == "cuda" and ("cudnn" in wanted or "nccl" in wanted)):
+            version = wanted[name].version if name in wanted else None
             wished = line(version) if version and name == "cuda" else version
             yield tuple({f"toolkit.{name}": one} for one in ((wished,) if wished else lines))
 

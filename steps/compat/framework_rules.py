@@ -21,6 +21,7 @@ from steps.compat.wheels import (
     has_kernels,
     jax_extra,
     kernels,
+    major_of,
     pythons_of,
     torch_release,
     torch_variant,
@@ -129,6 +130,24 @@ def package_lacks_gpu_kernels(case: Case) -> Found:
                     capability=gpu.capability or "?",
                 )
             )
+    return tuple(found)
+
+
+def package_past_the_card(case: Case) -> Found:
+    """A package built for a CUDA major that no longer compiles for a card has no code for it, and cannot make any there."""
+    found: list[Finding] = []
+    for row in case.others:
+        major = major_of(row.driver)
+        lacking = [gpu for gpu in case.kinds if major and gpu.row and gpu.row.last_cuda and number(gpu.row.last_cuda)[0] < major]
+        if row.compute_capability is None and lacking:
+            gpu, wheel = lacking[0], f"{row.package} {row.version}"
+            ended = phrase("toolkit.because.last-cuda", capability=gpu.capability or "?", cuda=(gpu.row and gpu.row.last_cuda) or "?")
+            because = (gpu.fact, gpu.kin, ended, phrase("frameworks.because.built-for", wheel=wheel, platform=f"CUDA {major}"))
+            severity: Severity = "error" if len(lacking) == len(case.kinds) else "warning"
+            subject = f"{wheel} × {gpu.card.chip or gpu.name}"
+            need = gpu.capability or "?"
+            lacks = "wheel-lacks-gpu-kernels"
+            found.append(framework_finding(lacks, severity, because, row.source, subject, wheel=wheel, name=gpu.name, capability=need))
     return tuple(found)
 
 
@@ -257,6 +276,7 @@ RULES: tuple[Callable[[Case], Found], ...] = (
     no_such_variant,
     wheel_lacks_gpu_kernels,
     package_lacks_gpu_kernels,
+    package_past_the_card,
     driver_too_old_for_wheel,
     no_wheel_for_python,
     no_wheel_for_platform,

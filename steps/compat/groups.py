@@ -9,6 +9,7 @@ from steps.compat.framework_rules import wheel_findings
 from steps.compat.memory import once
 from steps.compat.together_rules import frameworks_conflict
 from steps.compat.toolkit_rules import toolkit_findings
+from steps.compat.wheels import brings_cuda
 from steps.model.finding import Finding
 
 Found = tuple[Finding, ...]
@@ -20,9 +21,9 @@ def about_driver(case: Case) -> Found:
 
 
 def about_toolkit(case: Case) -> Found:
-    """Return what the rules find about CUDA, cuDNN and NCCL: the driver counts, and whether PyTorch is wanted."""
+    """Return what the rules find about CUDA, cuDNN and NCCL: the driver counts, and whether PyTorch brings a CUDA of its own."""
     answers = case.answers
-    key = ("toolkit", answers.driver, answers.toolkit, "torch" in answers.frameworks)
+    key = ("toolkit", answers.driver, answers.toolkit, brings_cuda(case))
     return once(case.machine, key, lambda: toolkit_findings(case))
 
 

@@ -210,24 +210,37 @@ def _with_python(machine: Machine, base: Profile) -> Iterator[Profile]:
 
 
 def _with_toolkit(machine: Machine, base: Profile, wanted: Wanted) -> Profile | None:
-    """Return the answers with the wished parts of the toolkit; `None` when one cannot be had."""
-    if not any(name in wanted for name in ("cuda", "cudnn", "nccl")):
+    """Return the answers with the wished parts of the toolkit; `None` when one cannot be had.
+
+    Where no CUDA is named, its lines are tried until the libraries fit one.
+    """
+    libraries = tuple(name for name in ("cudnn", "nccl") if name in wanted)
+    if "cuda" not in wanted and not libraries:
         return base
-    profile = base
-    if "cuda" in wanted or not machine.toolkits:
-        wish = wanted["cuda"].version if "cuda" in wanted else None
-        found = _first(machine, profile, "toolkit.cuda", (line(wish),) if wish else candidates.cuda_candidates(Case(machine, profile)))
-        if found is None:
-            return None
-        profile = found
-    for name, offered in (("cudnn", candidates.cudnn_candidates), ("nccl", candidates.nccl_candidates)):
-        if name in wanted:
-            version = wanted[name].version
-            case = Case(machine, profile) if profile.toolkit.cuda != "none" else Case(machine, answered(profile, {"toolkit.cuda": None}))
-            found = _first(machine, case.answers, f"toolkit.{name}", (version,) if version else offered(case))
-            if found is None:
-                return None
-            profile = found
+    if "cuda" not in wanted and machine.toolkits:
+        # The toolkit that is installed will do, if it does.
+        kept = _with_libraries(machine, answered(base, {"toolkit.cuda": None}), wanted, libraries)
+        if kept is not None:
+            return kept
+    wish = wanted["cuda"].version if "cuda" in wanted else None
+    lines = (line(wish),) if wish else candidates.cuda_candidates(Case(machine, base))
+    for one in lines:
+        profile = answered(base, {"toolkit.cuda": one})
+        if not forbidden(about_toolkit(Case(machine, profile))):
+            complete = _with_libraries(machine, profile, wanted, libraries)
+            if complete is not None:
+                return complete
+    return None
+
+
+def _with_libraries(machine: Machine, base: Profile, wanted: Wanted, libraries: tuple[str, ...]) -> Profile | None:
+    """Return the answers with the wished libraries for the toolkit that is chosen; `None` when one has no build that fits."""
+    profile: Profile | None = base
+    for name in libraries:
+        version = wanted[name].version
+        if profile is not None:
+            offered = (candidates.cudnn_candidates if name == "cudnn" else candidates.nccl_candidates)(Case(machine, profile))
+            profile = _first(machine, profile, f"toolkit.{name}", (version,) if version else offered)
     return profile
 
 

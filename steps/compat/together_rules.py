@@ -7,13 +7,11 @@ from functools import cache
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from steps.catalog import stack
-from steps.catalog.load import remembered
 from steps.catalog.versions import number
 from steps.compat.case import Case
 from steps.compat.findings import framework_finding
 from steps.compat.framework_rules import TESTED
-from steps.compat.wheels import cuda_of, jax_extra, torch_release, torch_variant, variant_name
+from steps.compat.wheels import cuda_of, jax_extra, major_of, torch_release, torch_variant, variant_name
 from steps.model.base import Record, Words, phrase
 from steps.model.finding import Finding, Patch
 
@@ -189,27 +187,22 @@ def _exact_torch(case: Case) -> tuple[Finding, ...]:
 
 
 def _other_cuda(case: Case) -> tuple[Finding, ...]:
-    """A package compiled against one PyTorch of the package index, beside a build of it for another CUDA major: nothing links."""
-    cuda, found = cuda_of(variant_name(case)), list[Finding]()
-    if case.torch is None or cuda is None:
+    """A package compiled against one PyTorch of the package index, beside a build of it for another CUDA major, or for ROCm."""
+    name, found = variant_name(case) or "", list[Finding]()
+    cuda = cuda_of(name)
+    if case.torch is None or not (cuda or name.startswith("rocm")):
         return ()
     for row in case.others:
         need = next((spec for spec in map(_parsed, row.requires) if spec and spec.name == "torch"), None)
-        major = _major_of(row.driver) if need and any(spec.operator == "==" for spec in need.specifier) else None
-        if major is not None and major != number(cuda)[0]:
+        major = major_of(row.driver) if need and any(spec.operator == "==" for spec in need.specifier) else None
+        if major is not None and (cuda is None or major != number(cuda)[0]):
+            ours = f"torch {case.torch.version}+{name}"
             because = (
-                phrase("frameworks.because.built-for", wheel=f"{row.package} {row.version}", major=major),
-                phrase("frameworks.because.built-for", wheel=f"torch {case.torch.version}+{variant_name(case)}", major=number(cuda)[0]),
+                phrase("frameworks.because.built-for", wheel=f"{row.package} {row.version}", platform=f"CUDA {major}"),
+                phrase("frameworks.because.built-for", wheel=ours, platform=f"CUDA {number(cuda)[0]}" if cuda else "ROCm"),
             )
             found.append(_conflict(case, "torch", row.package, because, row.source))
     return tuple(found)
-
-
-@remembered
-def _major_of(driver: str | None) -> int | None:
-    """Return the CUDA major whose oldest driver branch this is: a package that asks for it was built for that major."""
-    floors = {number(row.minor_driver)[0]: number(row.version)[0] for row in stack.cudas().values()}
-    return floors.get(number(driver or "")[0] if number(driver or "") else 0)
 
 
 def _contains(need: Requirement, version: str) -> bool:

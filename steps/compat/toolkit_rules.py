@@ -9,6 +9,7 @@ from steps.catalog.versions import at_least, number
 from steps.compat import forward, library_rules
 from steps.compat.case import Case
 from steps.compat.findings import MINOR, Bound, beyond, toolkit_finding
+from steps.compat.wheels import brings_cuda
 from steps.model.base import Words, phrase
 from steps.model.finding import Finding, Severity
 
@@ -206,7 +207,7 @@ def host_glibc_too_new(case: Case) -> Found:
 
 def toolkit_not_needed(case: Case) -> Found:
     """Wheels bring their own CUDA: a system toolkit is for compiling only."""
-    if case.cuda is None or "torch" not in case.answers.frameworks:
+    if case.cuda is None or not brings_cuda(case):
         return ()
     because = (phrase("toolkit.because.wheels"),)
     source = "https://pytorch.org/get-started/locally/"

@@ -7,6 +7,7 @@ from functools import cache
 
 from steps.catalog import frameworks as catalog
 from steps.catalog import stack
+from steps.catalog.load import remembered
 from steps.catalog.versions import at_least, number
 from steps.compat.case import Case, Gpu
 from steps.compat.findings import MINOR
@@ -128,6 +129,18 @@ def capability_floors(case: Case) -> list[tuple[str, str, str]]:
     if release and brought and brought.cc_min:
         found.append((f"cuDNN {brought.version} (torch {release.version}+{variant_name(case)})", brought.cc_min, brought.source))
     return found
+
+
+def brings_cuda(case: Case) -> bool:
+    """Return whether the wanted PyTorch comes with a CUDA of its own."""
+    return "torch" in case.answers.frameworks and (case.variant is None or cuda_of(case.variant) is not None)
+
+
+@remembered
+def major_of(driver: str | None) -> int | None:
+    """Return the CUDA major whose oldest driver branch this is: a package that asks for it was built for that major."""
+    floors = {number(row.minor_driver)[0]: number(row.version)[0] for row in stack.cudas().values()}
+    return floors.get(number(driver)[0]) if driver and number(driver) else None
 
 
 def brought_cudnn(case: Case) -> stack.Cudnn | None:
