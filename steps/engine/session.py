@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import select
 import selectors
 import signal
 import struct
@@ -31,7 +32,10 @@ from steps.engine.waiting import descendants_of, processes_of, waits_for_input
 ROWS, COLUMNS = 24, 80
 """A size that dialogs fit in and that never changes: whiptail does not redraw when it does."""
 _BLOCK = 65536
+_BLOCKS = 8
+"""So many blocks are copied at once at most."""
 _TIOCGPTN = 0x80045430
+_PRIVATE = b"\x1b[?"
 ALTERNATE = (b"\x1b[?1049", b"\x1b[?1047", b"\x1b[?47")
 """How a program goes to the alternate screen ("h") and back ("l"), where dialogs are painted."""
 
@@ -136,6 +140,9 @@ class Session:
         self._ready = selectors.PollSelector()
         self._ready.register(self._child.child_fd, selectors.EVENT_READ)
         self._ready.register(self._process, selectors.EVENT_READ)
+        self._block = memoryview(bytearray(_BLOCK))
+        self._more = select.poll()
+        self._more.register(self._child.child_fd, select.POLLIN)
 
     # --- looking -----------------------------------------------------------------------------------
 
@@ -186,17 +193,30 @@ class Session:
         return True
 
     def _copy(self) -> None:
-        # pexpect's own reading asks the kernel three more times whether there is anything: a tenth of a flood's time.
-        block = os.read(self._child.child_fd, _BLOCK)
+        """Copy what is there now; in a flood several blocks of it, for every turn through the caller costs as much as one."""
+        for _ in range(_BLOCKS):
+            size, more = 0, True
+            # A terminal hands out 4 kB at most; what is there already goes into the spool in one piece.
+            while more and size < _BLOCK:
+                size += os.readv(self._child.child_fd, [self._block[size:]])
+                more = bool(self._more.poll(0))
+            piece = self._block[:size]
+            self._look_for_dialog(bytes(piece))
+            # A full disk takes no more; the command must not stand still for it, or be let go in the middle.
+            with contextlib.suppress(OSError):
+                while piece:
+                    piece = piece[os.write(self._spool, piece) :]
+            if not more:
+                return
+
+    def _look_for_dialog(self, block: bytes) -> None:
+        """Note whether a dialog took the terminal, or gave it back."""
+        if _PRIVATE not in block:
+            return
         for mark in ALTERNATE:
             at = block.rfind(mark)
             if at >= 0:
                 self._dialog = block[at + len(mark) : at + len(mark) + 1] == b"h"
-        rest = memoryview(block)
-        # A full disk takes no more; the command must not stand still for it, or be let go in the middle.
-        with contextlib.suppress(OSError):
-            while rest:
-                rest = rest[os.write(self._spool, rest) :]
 
     def _finish(self) -> None:
         self._child.isalive()
