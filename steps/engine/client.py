@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from steps.engine.carried import carried_environment
 from steps.engine.folder import Order, RunFolder, all_folders, invoking_owner, state_unusable
 from steps.engine.handle import RunHandle, Sudo, launch
 from steps.engine.lock import busy, holder, is_held, target_lock
@@ -20,36 +21,6 @@ from steps.model.plan import Plan, digest
 from steps.model.run import RunSummary
 
 __all__ = ["RunHandle", "Spool", "Sudo", "find", "find_at_work", "find_undoable", "invoking_owner", "runs", "start"]
-
-_PREFIXES = ("PIP_", "UV_")
-_NAMES = frozenset(
-    (
-        *("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy"),
-        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
-        *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "HF_ENDPOINT"),
-    )
-)
-_UVS_WORD_FOR = {
-    "PIP_INDEX_URL": ("UV_DEFAULT_INDEX", "UV_INDEX_URL"),
-    "PIP_EXTRA_INDEX_URL": ("UV_INDEX", "UV_EXTRA_INDEX_URL"),
-    "PIP_FIND_LINKS": ("UV_FIND_LINKS",),
-}
-"""uv does not know pip's variables; an address with credentials is in no plan, so it can reach uv only this way."""
-_NEVER = frozenset(("UV_PYTHON", "UV_PROJECT", "UV_PROJECT_ENVIRONMENT", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_REQUIRE_VIRTUALENV"))
-"""They would send the packages somewhere else than the plan says."""
-
-
-def carried_environment(plan: Plan) -> dict[str, str]:
-    """Return what of the person's environment an installer honours: proxies, certificates, package indexes.
-
-    The plan's own proxy goes before the environment's; apt and every other program of the run reads it from there.
-    """
-    carried = {name: value for name, value in os.environ.items() if (name in _NAMES or name.startswith(_PREFIXES)) and name not in _NEVER}
-    for pips, uvs in _UVS_WORD_FOR.items():
-        if pips in carried and not any(name in carried for name in uvs):
-            carried[uvs[0]] = ",".join(carried[pips].split()) if uvs[0] == "UV_FIND_LINKS" else carried[pips]
-    proxy = plan.profile.network.proxy
-    return carried | dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), proxy) if proxy else carried
 
 
 def start(plan: Plan, *, sudo: Sudo | None, attended: bool = True) -> RunHandle:

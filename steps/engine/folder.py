@@ -40,7 +40,7 @@ class Origin(Record):
     digest: str
     owner: Owner
     environment: Mapping[str, str] = {}
-    """The network and package-index variables of the person who started it; may name credentials, hence the file's mode."""
+    """The network and package-index variables of the person who started it; those that name credentials are not among them."""
 
 
 class Order(Record):

@@ -19,6 +19,7 @@ import msgspec
 
 from steps import resources
 from steps.engine import journal
+from steps.engine.carried import carried_environment, hide, parted
 from steps.engine.durable import write_whole
 from steps.engine.folder import (
     STATE_VARIABLE,
@@ -147,7 +148,10 @@ def _new(file: str, confirmed: str) -> RunFolder:
         held = holder(target_lock(plan.target.root, root=os.geteuid() == 0, owner=owner))
         if held is not None:
             raise busy(held)
-    return create(plan, Origin(digest=confirmed, owner=owner, environment=order.environment))
+    environment, secret = parted(order.environment)
+    folder = create(plan, Origin(digest=confirmed, owner=owner, environment=environment))
+    hide(folder.id, owner, secret)
+    return folder
 
 
 def _known(options: argparse.Namespace) -> tuple[RunFolder, tuple[str, ...]]:
@@ -155,6 +159,7 @@ def _known(options: argparse.Namespace) -> tuple[RunFolder, tuple[str, ...]]:
     for folder in folders_in(own_runs(invoking_owner())):
         if folder.id == options.run:
             _vouch(folder)
+            hide(folder.id, folder.read_origin().owner, parted(carried_environment(folder.read_plan()))[1])
             words = ("--undo",) if options.undo else ("--skip", str(options.skip)) if options.skip else ()
             return folder, words if options.turn is None else ("--turn", options.turn, *words)
     raise InputError("run-unknown", run=str(options.run))

@@ -14,7 +14,7 @@ from steps.engine.context import Context, Outcome, failed
 from steps.engine.durable import make_folder, open_new, write_whole
 from steps.engine.folder import state_folder
 from steps.engine.keeping import put_aside
-from steps.managers.base import Holder, Kept, PackageManager, Simulation, Snapshot, manager
+from steps.managers.base import Holder, Kept, PackageManager, Simulation, Snapshot, manager, module_files
 from steps.managers.preflight import check
 from steps.model.action import Packages
 from steps.model.base import Record, phrase
@@ -24,6 +24,7 @@ LOCK_PATIENCE = 300.0
 _LOCK_PAUSE = 1.0
 BUSY = 75
 _UNPACKING = b"pmstatus:"
+_MODULE = "nvidia"
 
 
 class PackagesBefore(Record):
@@ -35,6 +36,8 @@ class PackagesBefore(Record):
     """Where the kept packages lie, as the target spells it."""
     names: tuple[str, ...]
     """The packages that the tries meant to change: what else differs since is not ours to take back."""
+    modules: tuple[str, ...] = ()
+    """The files of the driver's kernel modules as they were, for every kernel: an undo has to bring them back too."""
 
 
 def perform_packages(action: Packages, context: Context) -> Outcome:
@@ -118,7 +121,13 @@ def _register(action: Packages, context: Context, tool: PackageManager, before: 
     packages |= {name: package for name, package in first.items() if name in ours}
     asked = (package.partition("=")[0] for package in action.install)
     names = tuple(sorted({*ours, *asked, *(change.name for change in simulation.changes)}))
-    state = PackagesBefore(before=msgspec.structs.replace(before, packages=packages), kept=kept, folder=folder, names=names)
+    state = PackagesBefore(
+        before=msgspec.structs.replace(before, packages=packages),
+        kept=kept,
+        folder=folder,
+        names=names,
+        modules=known.modules if known is not None else driver_modules(context),
+    )
     settings.register(action, context, settings.seen(action, context, tool, names))
     _write(context, action, "undo.json", state)
     (context.folder.kept(action.id) / "settings-after.json").unlink(missing_ok=True)
@@ -174,6 +183,12 @@ def changed(state: PackagesBefore, after: Snapshot | None) -> frozenset[str]:
     if after is None:
         return frozenset(state.names)
     return frozenset(name for name in state.names if state.before.packages.get(name) != after.packages.get(name))
+
+
+def driver_modules(context: Context) -> tuple[str, ...]:
+    """Return the files of the driver's module for every kernel that is installed."""
+    kernels = context.host.listdir("/lib/modules") or ()
+    return tuple(path for kernel in kernels for path in module_files(context.host, _MODULE, kernel))
 
 
 def return_folder(context: Context, action: Packages) -> str:

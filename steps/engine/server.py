@@ -65,7 +65,7 @@ class Server:
         self._path = path
         self._owner = owner
         self._handle = handle
-        _prepare(path.parent, owner)
+        prepare_folder(path.parent, owner)
         path.unlink(missing_ok=True)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         before = os.umask(0o177)
@@ -103,7 +103,7 @@ class Server:
         return Response(error=self._handle(request))
 
 
-def _prepare(folder: Path, owner: Owner) -> None:
+def prepare_folder(folder: Path, owner: Owner) -> None:
     """Make the folder of the sockets; one that somebody else made is refused."""
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -101,6 +101,9 @@ def _packages(action: Packages, context: Context) -> Outcome:
     differ = _differ(action, context, state, ours)
     if differ:
         return failed(phrase("engine.failed.not-back", packages=" ".join(differ)))
+    lost = tuple(path for path in state.modules if not _is_there(path, context))
+    if lost:
+        return failed(phrase("engine.failed.module-lost", path=lost[0]))
     return Outcome(status="undone" if commands else "kept", params={"changed": " ".join(left)} if left else {})
 
 
@@ -110,6 +113,11 @@ def _differ(action: Packages, context: Context, state: PackagesBefore, ours: fro
     if now is None:
         return tuple(sorted(ours))
     return tuple(name for name in sorted(ours) if (now.packages.get(name) if now.has(name) else None) != _as_present(state, name))
+
+
+def _is_there(path: str, context: Context) -> bool:
+    """Return whether a module is there again; compressed or not, as the kernel's own build left it."""
+    return bool(context.host.glob(f"{path.partition('.ko')[0]}.ko*"))
 
 
 def _as_present(state: PackagesBefore, name: str) -> Installed | None:

@@ -11,7 +11,7 @@ import msgspec
 
 from steps import text
 from steps.catalog.prompts import UNKNOWN, prompt_row
-from steps.engine import ledger, settings, undo
+from steps.engine import carried, ledger, settings, undo
 from steps.engine.context import Context, Outcome
 from steps.engine.durable import open_new
 from steps.engine.executor import perform
@@ -57,6 +57,8 @@ def hold_and_work(folder: RunFolder, words: list[str]) -> int:
     _have_at_hand(plan)
     outside = LocalHost()
     host: WritableHost = outside if plan.target.root == "/" else RootedHost(plan.target.root, outside)
+    secret = carried.hidden(folder.id, origin.owner)
+    origin = msgspec.structs.replace(origin, environment={**origin.environment, **secret})
     attended = UNATTENDED not in words
     context = Context(folder, plan=plan, origin=origin, host=host, outside=outside, journal=journal, attended=attended)
     return Runner(context).work(words)
@@ -164,6 +166,8 @@ class Runner:
         if status != "reboot":
             disarm(self._context)
         self._journal.append("run-finished", None, status, exit=code)
+        if status == "done":
+            carried.forget(self._context.folder.id, self._context.owner)
         return code
 
     def _undo(self) -> int:

@@ -230,7 +230,47 @@ def headless() -> None:
     assert (state.status, error.key, error.params["kernel"]) == ("failed", "engine.failed.no-headers", catalogue.KERNEL)
 
 
-_SCENES = (flood, killed, all_killed, cancelled, failing, refused, foreign, depended_on, interrupted, waited_for, mounted, headless)
+def offline() -> None:
+    """A driver is changed, and the archive is gone: the undo brings back the old one with its module, from what was put aside."""
+    built = ModuleBuilt(module="nvidia", kernel=catalogue.KERNEL)
+    old = installing("apt", "a.old", "t", ("linux-headers-amd64", "cuda-drivers=570.*"), done_when=(built,))
+    pin = apt_repository.branch_pin("570")
+    first = client.start(plan_of(*apt_repository.nvidia_repository(catalogue.NVIDIA_URL), pin, old, root=ROOT), sudo=None)
+    assert ended(first, 120).status == "done", output(first, "a.old")
+    Path(ROOT, pin.path.lstrip("/")).unlink()
+    for archive in Path(ROOT, "var/cache/apt/archives").glob("*.deb"):
+        archive.unlink()
+    # The archive has nothing of the old branch any more: it has to be built again from its files.
+    Path("/run/lab").mkdir(exist_ok=True)
+    Path("/run/lab/network").write_text("missing _570.124.06")
+    before = snapshot()
+    new = installing("apt", "b.new", "t", ("nvidia-open=580.*",), may_remove=("cuda-drivers", "nvidia-kernel-dkms"), done_when=(built,))
+    second = client.start(plan_of(new, root=ROOT), sudo=None)
+    assert ended(second, 240).status == "done", output(second, "b.new")
+    module = Path(ROOT, f"lib/modules/{catalogue.KERNEL}/updates/dkms/nvidia.ko")
+    assert module.read_text() == "version=580.82.07\n"
+    Path("/run/lab/network").write_text("refuse ")
+    second.undo()
+    assert ended(second, 240).status == "undone", (second.state(), output(second, "b.new")[-3000:])
+    assert snapshot() == before
+    assert module.read_text() == "version=570.124.06\n"
+
+
+_SCENES = (
+    flood,
+    killed,
+    all_killed,
+    cancelled,
+    failing,
+    refused,
+    foreign,
+    depended_on,
+    interrupted,
+    waited_for,
+    mounted,
+    headless,
+    offline,
+)
 SCENES = {scene.__name__: scene for scene in _SCENES}
 
 
