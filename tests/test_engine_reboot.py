@@ -14,13 +14,15 @@ import pytest
 from steps import text
 from steps.engine import reboot
 from steps.engine.context import Context
-from steps.engine.folder import Origin, RunFolder, create, invoking_owner
+from steps.engine.folder import Origin, Owner, RunFolder, create, invoking_owner
+from steps.engine.groups import gained, groups_of
 from steps.engine.journal import Journal, fold
 from steps.host.base import Result
 from steps.host.local import BOOT_MENU, LocalHost
 from steps.model.action import ModuleBuilt, Reboot, Run
 from steps.model.base import Phrase
 from steps.model.plan import digest
+from steps.model.run import Entry
 from tests.engine_kit import plan_of
 
 REBOOT = Reboot(id="driver.reboot", title="t", reason="r")
@@ -146,6 +148,16 @@ def test_another_kernel_than_expected_is_said_and_stops_the_run_where_it_has_no_
     assert ("6.8.0-51-generic was expected" in said) == (kernel not in ("", "6.8.0-51-generic"))
     if outcome.error is not None:
         assert "6.8.0-45-generic" in text.say("en", Phrase(key=outcome.error, params=outcome.params))
+
+
+def test_new_groups_of_the_person_are_seen_and_only_those() -> None:
+    began = Entry(seq=1, at=0.0, kind="run-started", data={"groups": "ana,sudo"})
+    later = Entry(seq=9, at=9.0, kind="run-started", data={"groups": "ana,sudo,video"})
+    assert gained((began, later), ("ana", "render", "sudo", "video")) == ("render", "video")
+    assert gained((began,), ("ana", "sudo")) == ()
+    assert gained((Entry(seq=1, at=0.0, kind="run-started"),), ("ana",)) == ()
+    assert groups_of(Owner(uid=0, gid=0, name="root", home="/root")) == ()
+    assert "nogroup" in groups_of(Owner(uid=65534, gid=65534, name="nobody", home="/"))
 
 
 def test_a_mounted_system_waits_for_no_reboot(context: Context) -> None:

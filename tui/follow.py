@@ -10,7 +10,7 @@ from steps.catalog.prompts import answer_words, prompt_row
 from steps.errors import BringupError
 from steps.model.action import AnyAction
 from steps.model.base import Param, phrase
-from steps.model.run import RunState
+from steps.model.run import LOG_IN_AGAIN, RunState
 from steps.text import Language, say, say_error
 from tui.watching import ENDED, Quiet, Watched, about, background, cause, clock, deciding, focus, gone, of, progress, taken
 from tui.widgets.light_vt import plain
@@ -213,6 +213,7 @@ class _Followed:
         known = progress(self._handle.plan, state, self._now())
         time_gone = clock(known.gone, self._language)
         word: str = "rehearsed" if state.status == "done" and self._handle.plan.target.rehearsal else state.status
+        word = "login" if state.status == "done" and state.exit == LOG_IN_AGAIN else word
         word = "reboot-unit" if state.status == "reboot" and state.unit is not None else word
         self.say(f"run.plain.run.{word}", id=self._handle.id, done=known.done, total=known.total, time=time_gone)
 

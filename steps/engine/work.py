@@ -16,6 +16,7 @@ from steps.engine.context import Context, Outcome
 from steps.engine.durable import open_new
 from steps.engine.executor import perform
 from steps.engine.folder import RunFolder, boot_id, socket_folder
+from steps.engine.groups import gained, groups_of
 from steps.engine.journal import Journal, fold, is_taken_back
 from steps.engine.lanes import FINE, Lanes
 from steps.engine.lock import Holder, take_target, target_lock, try_take
@@ -32,7 +33,7 @@ from steps.managers.base import manager
 from steps.managers.preflight import protected
 from steps.model.action import AnyAction, Packages, PackagesAre, Run
 from steps.model.plan import Plan
-from steps.model.run import RunState
+from steps.model.run import LOG_IN_AGAIN, RunState
 
 CANCELLED, REBOOT, ROLLED_BACK, NOT_ROLLED_BACK = 5, 10, 21, 22
 
@@ -114,6 +115,7 @@ class Runner:
                 boot_id=boot_id(),
                 user=context.owner.name,
                 socket=str(path),
+                groups=",".join(groups_of(context.owner)),
                 token=after(words, "--token"),
             )
             if "--undo" in words:
@@ -157,7 +159,7 @@ class Runner:
         if self._context.switches.cancelled.is_set():
             status, code = "cancelled", CANCELLED
         elif all(outcome is not None and outcome.status in FINE for outcome in required):
-            status, code = "done", 0
+            status, code = "done", LOG_IN_AGAIN if self._in_new_groups() else 0
         elif any(outcome is not None and outcome.status == "failed" for outcome in required):
             codes = [outcome.code for outcome in required if outcome is not None and outcome.code is not None]
             status, code = "failed", codes[0] if codes else 1
@@ -169,6 +171,12 @@ class Runner:
         if status == "done":
             carried.forget(self._context.folder.id, self._context.owner)
         return code
+
+    def _in_new_groups(self) -> bool:
+        """Return whether the person has to log in again before all of it counts; a rehearsal and a mounted system change nobody here."""
+        target = self._context.plan.target
+        here = target.root == "/" and not target.rehearsal
+        return here and bool(gained(self._journal.entries, groups_of(self._context.owner)))
 
     def _undo(self) -> int:
         self._undoing = True

@@ -8,7 +8,7 @@ from typing import Literal
 from steps.model.base import Param, Record, Words
 
 EntryKind = Literal[
-    "run-started",  # data: digest, pid, boot_id, user, socket, token (the launcher's, by which it knows its runner)
+    "run-started",  # data: digest, pid, boot_id, user, groups (by comma), socket, token (by which the launcher knows its runner)
     "action-started",
     "action-finished",  # status: "done" | "already" | "failed" | "skipped"; data: exit, error (code) and its params
     "registered",  # undo data is on disk; the change may follow
@@ -25,6 +25,10 @@ EntryKind = Literal[
 ]
 ActionStatus = Literal["waiting", "running", "asks", "done", "already", "failed", "skipped", "undone", "kept"]
 RunStatus = Literal["starting", "running", "paused", "asks", "done", "failed", "cancelled", "reboot", "undoing", "undone", "undo-failed"]
+
+
+LOG_IN_AGAIN = 11
+"""The exit code of the contract for a run that is done, and counts from the person's next login on."""
 
 
 class Entry(Record):

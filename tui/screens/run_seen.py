@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from steps.model.action import AnyAction
 from steps.model.base import Param, phrase
 from steps.model.plan import Plan
-from steps.model.run import ActionState, RunState
+from steps.model.run import LOG_IN_AGAIN, ActionState, RunState
 from steps.text import Language, say
 from tui.cells import Line, Span, width
 from tui.theme import MARKS
@@ -220,6 +220,8 @@ def next_words(seen: Seen, room: int = _ROW) -> str:
         key = "pausing"
     elif seen.state.status == "done" and seen.plan.target.rehearsal:
         key = "rehearsed"
+    elif seen.state.status == "done" and seen.state.exit == LOG_IN_AGAIN:
+        key = "login"
     elif seen.state.status == "reboot" and seen.state.unit is not None:
         key = "reboot-unit"
     else:
