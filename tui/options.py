@@ -23,10 +23,19 @@ _SLIPS = {
 """What argparse says of wrong usage, for the words in both languages; anything else is shown as it says it."""
 
 
+_NARROW = 78
+"""How wide a usage line is where nobody asked for help."""
+
+
 class _Parser(argparse.ArgumentParser):
     """Speaks the language of the call."""
 
     language: Language = "en"
+    width: int | None = _NARROW
+
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        """Return what lays out the help; a width that is given spares each option of each verb a question to the terminal."""
+        return self.formatter_class(prog=self.prog, width=self.width)  # type: ignore[call-arg]  # HelpFormatter takes it
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the command line, without control characters, and end with 2."""
@@ -99,6 +108,7 @@ def parser(language: Language = "en", *, helpful: bool = True) -> argparse.Argum
         return _say(language, key).replace("%", "%%") if helpful else None
 
     _Parser.language = language
+    _Parser.width = None if helpful else _NARROW
     common = _common(about)
     top = _Parser(prog="bringup", parents=[common], description=about("usage.about"), add_help=False)
     verbs = top.add_subparsers(dest="verb", metavar="VERB", prog=top.prog)
