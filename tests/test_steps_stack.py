@@ -11,6 +11,8 @@ import msgspec
 import pytest
 
 from steps import driver, frameworks, text, toolkit
+from steps.compat import framework_plan
+from steps.compat.case import Case
 from steps.compat.solve import recommend
 from steps.detect.machine import detect
 from steps.host.opening import open_host
@@ -249,6 +251,16 @@ def test_a_toolkit_that_relies_on_a_newer_driver_library_brings_it_and_can_be_ta
     assert isinstance(before, Run)
     assert before.undo == (Command(argv=("ldconfig",)),)
     assert "toolkit.compat" not in planned(machine("a100", system="ubuntu 22.04", driver="580.95.05"), profile(toolkit_cuda="13.0"))
+
+
+def test_a_card_that_the_newest_cudnn_has_left_gets_one_that_has_not() -> None:
+    def wanted(card: str, **answers: str) -> tuple[str, ...]:
+        return framework_plan.requirements(Case(machine(card), profile(**answers)))
+
+    assert "nvidia-cudnn-cu12<9.11" in wanted("p100", jax="0.12.0.1")
+    assert not [one for one in wanted("4090", jax="0.12.0.1") if "cudnn" in one]
+    # PyTorch pins its own.
+    assert not [one for one in wanted("p100", jax="0.12.0.1", torch="2.14.1", variant="cu126") if "cudnn" in one]
 
 
 def test_debian_gets_its_non_free_components() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from steps import resources
 from steps.catalog import frameworks as catalog
+from steps.catalog import stack
 from steps.catalog.versions import number
 from steps.compat.case import Case
 from steps.compat.wheels import cuda_of, jax_extra, torch_release, variant_name
@@ -40,7 +41,20 @@ def requirements(case: Case) -> tuple[str, ...]:
     release = torch_release(case)
     if release and release.numpy and "numpy" not in wanted:
         found.append(release.numpy)
-    return tuple(found)
+    return (*found, *_older_cudnn(case))
+
+
+def _older_cudnn(case: Case) -> tuple[str, ...]:
+    """Return the bound without which pip would take a cuDNN that has no code for the cards: where the frameworks leave it open."""
+    extra = jax_extra(case) if "jax" in case.answers.frameworks else None
+    flow = case.tensorflow.cuda_major if case.tensorflow and case.answers.frameworks.get("variant") != "cpu" else None
+    major = int(extra.removeprefix("cuda")) if extra else flow
+    oldest = min((number(gpu.capability) for gpu in case.gpus if gpu.capability), default=())
+    if major is None or not oldest or torch_release(case) is not None:
+        return ()
+    rows = [row for row in stack.cudnns() if row.cuda_major == major and row.cc_min]
+    dropped = next((row for row in rows if number(row.cc_min or "") > oldest), None)
+    return (f"nvidia-cudnn-cu{major}<{dropped.version}",) if dropped and dropped is not rows[0] else ()
 
 
 def _local(case: Case) -> str:
