@@ -1,6 +1,10 @@
-"""What all tests share: the option `--long`, and Hypothesis without a clock."""
+"""What all tests share: the option `--long`, Hypothesis without a clock, and a folder for runs."""
 
 from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -21,3 +25,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "long" in item.keywords:
             item.add_marker(skip)
+
+
+@pytest.fixture
+def state(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Runs in a folder of their own; one that another user may pass, as /var/lib is, with a path short enough for a socket."""
+    with tempfile.TemporaryDirectory(prefix="bringup-test-") as folder:
+        Path(folder).chmod(0o755)
+        monkeypatch.setenv("BRINGUP_STATE", folder)
+        monkeypatch.delenv("SUDO_UID", raising=False)
+        yield Path(folder)

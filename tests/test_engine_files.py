@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,17 +15,10 @@ from steps.model.base import Phrase
 from steps.model.run import RunState
 from tests.engine_kit import ended, output, plan_of
 
+pytestmark = pytest.mark.usefixtures("state")
+
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changes user ids")
 NOBODY = 65534
-
-
-@pytest.fixture(autouse=True)
-def state(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="bringup-test-") as folder:
-        Path(folder).chmod(0o755)
-        monkeypatch.setenv("BRINGUP_STATE", folder)
-        monkeypatch.delenv("SUDO_UID", raising=False)
-        yield Path(folder)
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -20,19 +18,14 @@ from steps.model.profile import Profile
 from steps.model.run import Prompt
 from tests.engine_kit import asks, ended, output, plan_of, stand_in, wait_until
 
+pytestmark = pytest.mark.usefixtures("state")
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
 SECRET = "correct-horse-battery"
-
-
-@pytest.fixture(autouse=True)
-def state(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="bringup-test-") as folder:
-        monkeypatch.setenv("BRINGUP_STATE", folder)
-        yield Path(folder)
 
 
 def asked(handle: client.RunHandle) -> Prompt:

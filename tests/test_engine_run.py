@@ -6,9 +6,8 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -24,18 +23,10 @@ from steps.model.plan import digest
 from steps.model.verdict import Rung
 from tests.engine_kit import as_nobody, asks, ended, kill_runner, output, plan_of, runner_pid, said, stand_in, statuses, wait_until, works
 
+pytestmark = pytest.mark.usefixtures("state")
+
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changes user ids")
 NOBODY = 65534
-
-
-@pytest.fixture(autouse=True)
-def state(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Runs in a folder of their own; one that another user may pass, as /var/lib is."""
-    with tempfile.TemporaryDirectory(prefix="bringup-test-") as folder:
-        Path(folder).chmod(0o755)
-        monkeypatch.setenv("BRINGUP_STATE", folder)
-        monkeypatch.delenv("SUDO_UID", raising=False)
-        yield Path(folder)
 
 
 # --- to the end ---------------------------------------------------------------------------------

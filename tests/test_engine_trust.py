@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -16,17 +14,10 @@ from steps.errors import BringupError, PrivilegeError
 from steps.model.action import Run, Write
 from tests.engine_kit import ended, plan_of, runner_pid, statuses, wait_until, works
 
+pytestmark = pytest.mark.usefixtures("state")
+
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changes user ids")
 NOBODY = 65534
-
-
-@pytest.fixture(autouse=True)
-def state(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="bringup-test-") as folder:
-        Path(folder).chmod(0o755)
-        monkeypatch.setenv("BRINGUP_STATE", folder)
-        monkeypatch.delenv("SUDO_UID", raising=False)
-        yield Path(folder)
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> Refusal:

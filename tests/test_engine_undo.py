@@ -6,8 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -21,14 +19,7 @@ from steps.model.base import Phrase
 from steps.model.run import Entry, RunState
 from tests.engine_kit import ended, kill_runner, output, plan_of, ran, runner_pid, stand_in, statuses, wait_until, works
 
-
-@pytest.fixture(autouse=True)
-def state(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="bringup-test-") as folder:
-        Path(folder).chmod(0o755)
-        monkeypatch.setenv("BRINGUP_STATE", folder)
-        monkeypatch.delenv("SUDO_UID", raising=False)
-        yield Path(folder)
+pytestmark = pytest.mark.usefixtures("state")
 
 
 def undone(handle: client.RunHandle) -> RunState:

@@ -6,12 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from steps.engine import client
 from steps.engine.folder import Order
@@ -21,14 +18,6 @@ from tests.engine_kit import ended, plan_of, stand_in, statuses
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 _MAIN = "import sys\nfrom steps.engine.runner import main\nsys.exit(main(sys.argv[2:]))\n"
-
-
-@pytest.fixture
-def state(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="bringup-test-") as folder:
-        monkeypatch.setenv("BRINGUP_STATE", folder)
-        monkeypatch.delenv("SUDO_UID", raising=False)
-        yield Path(folder)
 
 
 def test_an_upgrade_in_the_middle_of_a_run_does_not_reach_it(state: Path, tmp_path: Path) -> None:

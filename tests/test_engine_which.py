@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import resource
-import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,14 +19,7 @@ from steps.model.plan import digest, names
 from steps.model.profile import DriverAnswers, Profile, ToolkitAnswers
 from tests.engine_kit import ended, plan_of, ran, stand_in, statuses, works
 
-
-@pytest.fixture(autouse=True)
-def state(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="bringup-test-") as folder:
-        Path(folder).chmod(0o755)
-        monkeypatch.setenv("BRINGUP_STATE", folder)
-        monkeypatch.delenv("SUDO_UID", raising=False)
-        yield Path(folder)
+pytestmark = pytest.mark.usefixtures("state")
 
 
 def all_at_once(*acts: Callable[[], object]) -> list[BringupError | None]:

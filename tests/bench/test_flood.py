@@ -22,7 +22,7 @@ from steps.engine import client
 from steps.model.action import AnyAction, Run
 from tests.engine_kit import ended, plan_of, runner_pid
 
-pytestmark = [pytest.mark.bench, pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")]
+pytestmark = [pytest.mark.bench, pytest.mark.usefixtures("state"), pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")]
 
 HERE = Path(__file__).parent
 KINDS = ("plain", "ansi", "cr", "long", "invalid", "screen")
@@ -167,13 +167,6 @@ class Watcher:
             os.write(self._terminal, b"\x1b[1;1R" * data.count(b"\x1b[6n"))
             if b"by pipe" in data:
                 self._seen.set()
-
-
-@pytest.fixture(autouse=True)
-def state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with tempfile.TemporaryDirectory(prefix="bringup-test-") as folder:
-        monkeypatch.setenv("BRINGUP_STATE", folder)
-        yield
 
 
 def middle(times: list[float], base: list[float]) -> float:
