@@ -7,6 +7,7 @@ import re
 import string
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -88,10 +89,16 @@ def test_chinese_is_chinese() -> None:
 # --- codes and phrases of the code ------------------------------------------------------------------
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Return every node of a module; read once for all tests."""
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
 def calls(*names: str) -> Iterator[tuple[Path, ast.Call]]:
     """Yield every call of these names in the package."""
     for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             if isinstance(node, ast.Call):
                 name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
                 if name in names:
@@ -124,7 +131,7 @@ def finding_codes() -> dict[str, str]:
     contract = {key.split(".")[2] for key in ENGLISH if ".finding." in key}
     for path in SOURCES:
         if "compat" in path.parts or "detect" in path.parts:
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for node in nodes(path):
                 if isinstance(node, ast.Constant) and node.value in contract:
                     found.setdefault(node.value, path.name)
     return found
