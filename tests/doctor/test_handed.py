@@ -8,7 +8,23 @@ from tests.doctor import kit
 from tests.doctor.kit import Case
 
 CASES = {case.name: case for case in kit.cases()}
-DONE = {"control", "cudnn", "driver-mismatch", "framework", "gaudi", "kernel", "mixed-install", "nccl", "rocm"}
+DONE = {
+    "container",
+    "control",
+    "cuda-runtime",
+    "cudnn",
+    "driver-mismatch",
+    "framework",
+    "gaudi",
+    "kernel",
+    "mixed-install",
+    "nccl",
+    "permission",
+    "power-thermal",
+    "rocm",
+    "wsl",
+    "xid",
+}
 """The categories whose rules are written; a case of any other is not asked yet."""
 
 

@@ -1,3 +1,215 @@
-"""What container engines and what runs in them say of GPUs."""
+"""What container engines, their hooks, CDI and WSL say."""
 
 from __future__ import annotations
+
+import re
+from typing import Literal
+
+from steps.doctor.events.base import Event, parses
+from steps.doctor.told import Place
+
+
+class NoGpuRuntime(Event):
+    """The engine that answers knows no way to give a container a GPU."""
+
+
+@parses(
+    r"could not select device driver ['\"]*(?:nvidia)?['\"]* with capabilities|[Uu]nknown (?:or invalid )?runtime(?: name)?:? ['\"]?nvidia|"
+    r"runtime ['\"]?nvidia['\"]? (?:not found|is not (?:installed|configured))|no runtime for ['\"]?nvidia['\"]? is configured",
+    "could not select device driver", "nknown runtime", "nknown or invalid runtime", 'runtime "nvidia', "runtime nvidia", "no runtime for",
+)  # fmt: skip
+def no_gpu_runtime(found: re.Match[str], at: Place) -> NoGpuRuntime:
+    """Recognise Docker's and containerd's sentences."""
+    return NoGpuRuntime(place=at)
+
+
+class HookFailed(Event):
+    """nvidia-container-cli could not set a container up; `reason` is what it names."""
+
+    reason: Literal["no-library", "timeout", "no-device", "requirement", "mismatch", "other"]
+    wanted: str | None = None
+
+
+@parses(
+    r"nvidia-container-cli: (?:initialization error: |requirement error: |detection error: |mount error: |"
+    r"device error: )?(?P<text>[^\n]{0,200})",
+    "nvidia-container-cli: ",
+    lines=2,
+)  # fmt: skip
+def hook_failed(found: re.Match[str], at: Place) -> HookFailed:
+    """Recognise the tool's errors."""
+    text = found["text"]
+    wanted = re.search(r"cuda ?>= ?(\d+\.\d+)", found[0])
+    reason: Literal["no-library", "timeout", "no-device", "requirement", "mismatch", "other"] = (
+        "no-library" if "load library failed" in text or "libnvidia-ml.so" in text
+        else "timeout" if "timed out" in text
+        else "requirement" if wanted or "unsatisfied condition" in text
+        else "mismatch" if "mismatch" in text
+        else "no-device" if "unknown device" in text or "driver error: failed" in text or "no devices" in text.lower()
+        else "other"
+    )  # fmt: skip
+    return HookFailed(place=at, reason=reason, wanted=wanted[1] if wanted else None)
+
+
+class CdiRefused(Event):
+    """The engine does not resolve CDI devices, or cannot read the specification; `parsing` when it says that it cannot."""
+
+    parsing: bool = False
+
+
+@parses(
+    r"unresolvable CDI devices?|failed to parse CDI Spec|failed to unmarshal CDI|CDI device injection failed|(?:open|"
+    r"read) \S*/cdi/\S+: permission denied|"
+    r"CDI spec\w* [^\n]{0,60}(?:invalid|permission denied|unknown field)",
+    "CDI", "/cdi/",
+)  # fmt: skip
+def cdi_refused(found: re.Match[str], at: Place) -> CdiRefused:
+    """Recognise what podman, Docker and containerd say."""
+    text = found[0]
+    return CdiRefused(
+        place=at, parsing="pars" in text or "unmarshal" in text or "permission" in text or "unknown field" in text or "invalid" in text
+    )
+
+
+class FileGone(Event):
+    """A container could not be started since a driver's file is not where the specification says; `version` is in its name."""
+
+    path: str
+    version: str | None
+
+
+@parses(
+    r"(?:stat|mount|lstat|open|failed to (?:stat|mount|inject|fulfil)[^\n]{0,60}?|"
+    r"no such file or directory: ?)[ \"']*(?P<path>/\S*(?:libnvidia|libcuda|libnv|"
+    r"gsp_)[\w.-]*?(?P<version>\d{3}\.\d+(?:\.\d+)*)?\S*?)[\"':,]*(?: [^\n]{0,60})?no such file",
+    "libnvidia", "libcuda.so", "gsp_", "libnv",
+)  # fmt: skip
+def file_gone(found: re.Match[str], at: Place) -> FileGone:
+    """Recognise a mount of a library that was removed by an update."""
+    return FileGone(place=at, path=found["path"], version=found["version"])
+
+
+class BindMounted(Event):
+    """dpkg in a container met a library of the host's driver."""
+
+
+@parses(
+    r"unable to make backup link of ['\"]?\./?\S*(?:libnvidia|libcuda|nvidia)\S*['\"]? .{0,80}(?:cross-device link|"
+    r"Device or resource busy|Invalid cross)|"
+    r"(?:libnvidia|libcuda|nvidia)[^\n]{0,160}(?:Invalid cross-device link|Device or resource busy)",
+    "cross-device link", "resource busy",
+    lines=3,
+    flags=re.DOTALL,
+)  # fmt: skip
+def bind_mounted(found: re.Match[str], at: Place) -> BindMounted:
+    """Recognise dpkg's refusal."""
+    return BindMounted(place=at)
+
+
+class Denied(Event):
+    """SELinux denied a domain of containers the use of a GPU's device."""
+
+
+@parses(
+    r"avc: +denied[^\n]{0,300}(?:container_t|container_\w+_t|spc_t|svirt_lxc)[^\n]{0,300}|"
+    r"SELinux is preventing [^\n]{0,120}(?:nvidia|xserver_misc_device_t|container)",
+    "avc: ", "SELinux is preventing",
+)  # fmt: skip
+def denied(found: re.Match[str], at: Place) -> Denied | None:
+    """Recognise an AVC or a sealert record that speaks of the devices."""
+    return Denied(place=at) if re.search(r"nvidia|xserver_misc_device_t|dri_device_t|container_t", at.text) else None
+
+
+class DesktopContext(Event):
+    """The docker command talks to Docker Desktop."""
+
+
+@parses(
+    r"desktop-linux|docker-desktop|\.docker/desktop/docker\.sock|Docker Desktop",
+    "desktop-linux",
+    "docker-desktop",
+    "/desktop/docker.sock",
+    "Docker Desktop",
+)
+def desktop_context(found: re.Match[str], at: Place) -> DesktopContext | None:
+    """Recognise the context by its name or its socket; a list marks the one in use with a star."""
+    line = at.text
+    if "desktop-linux" in line and "default *" in line:
+        return None
+    return DesktopContext(place=at)
+
+
+class ToolMissing(Event):
+    """nvidia-smi is not there."""
+
+
+@parses(
+    r"nvidia-smi: (?:command )?not found|(?:exec|executable file)[^\n]{0,30}[\"']?nvidia-smi[\"']?: [^\n]{0,40}not found|"
+    r"nvidia-smi: No such file",
+    "nvidia-smi: ",
+    '"nvidia-smi"',
+)
+def tool_missing(found: re.Match[str], at: Place) -> ToolMissing:
+    """Recognise the shell's and the engine's words."""
+    return ToolMissing(place=at)
+
+
+class DxgNoise(Event):
+    """WSL's graphics driver logs a call that it does not know."""
+
+
+@parses(
+    r"dxgk: dxgkio_\w+: Ioctl failed: -\d+",
+    "dxgkio_",
+)
+def dxg_noise(found: re.Match[str], at: Place) -> DxgNoise:
+    """Recognise a line of dxgkrnl."""
+    return DxgNoise(place=at)
+
+
+class NotSymlink(Event):
+    """ldconfig in WSL found a copy where a link is usual."""
+
+
+@parses(
+    r"/usr/lib/wsl/\S*libcuda\.so\.1 is not a symbolic link",
+    "is not a symbolic link",
+)
+def not_symlink(found: re.Match[str], at: Place) -> NotSymlink:
+    """Recognise ldconfig's remark."""
+    return NotSymlink(place=at)
+
+
+class CountersForbidden(Event):
+    """A profiler may not read the GPU's counters, or a tool may not set what only root may."""
+
+
+@parses(
+    r"ERR_NVGPUCTRPERM|RmProfilingAdminOnly: 1|does not have permission to access NVIDIA GPU Performance Counters|"
+    r"requires? (?:root|admin\w*) (?:privileges|permissions?)[^\n]{0,40}(?:fan|clock|power)",
+    "NVGPUCTRPERM",
+    "RmProfilingAdminOnly",
+    "GPU Performance Counters",
+    "privileges",
+    "permissions to",
+)
+def counters_forbidden(found: re.Match[str], at: Place) -> CountersForbidden:
+    """Recognise Nsight's and ncu's words, and the driver's setting."""
+    return CountersForbidden(place=at)
+
+
+class ReadingTold(Event):
+    """A tool printed a reading of a card: it could open it."""
+
+
+@parses(
+    r"(?:[Ff]an speed|[Tt]emperature|[Pp]ower(?: draw)?|[Dd]evice name|GPU name)\b ?:? ?\d|Device name ?: ?NVIDIA",
+    "an speed",
+    "emperature ",
+    "emperature:",
+    "evice name",
+    "ower draw",
+)
+def reading_told(found: re.Match[str], at: Place) -> ReadingTold:
+    """Recognise a name, a temperature or a fan speed."""
+    return ReadingTold(place=at)

@@ -1,3 +1,140 @@
 """What the CUDA runtime and the fabric manager say."""
 
 from __future__ import annotations
+
+import re
+
+from steps.doctor.events.base import Event, parses
+from steps.doctor.told import Place
+
+
+class CudaError(Event):
+    """CUDA refused to start or to go on, by number (the driver's and the runtime's are the same but for a few)."""
+
+    number: int
+
+
+_NUMBERS: tuple[tuple[str, int], ...] = (
+    ("system not yet initialized", 802),
+    ("system_not_ready", 802),
+    ("systemnotready", 802),
+    ("forward compatibility was attempted", 804),
+    ("compat_not_supported_on_device", 804),
+    ("unsupported display driver", 803),
+    ("system_driver_mismatch", 803),
+    ("systemdrivermismatch", 803),
+    ("insufficient for cuda runtime", 35),
+    ("insufficientdriver", 35),
+    ("driver version is insufficient", 35),
+    ("init failure: 3", 3),
+    ("cuda_error_not_initialized", 3),
+    ("cudaerrorinitializationerror", 3),
+    ("unknown error", 999),
+    ("cuda_error_unknown", 999),
+    ("cudaerrorunknown", 999),
+)
+
+
+@parses(
+    r"system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|cudaErrorSystemNotReady|"
+    r"forward compatibility was attempted on non supported HW|"
+    r"CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE|unsupported display driver ?/ ?cuda driver combination|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH|"
+    r"cudaErrorSystemDriverMismatch|CUDA driver version is insufficient|cudaErrorInsufficientDriver|cuda driver library init failure: 3|"
+    r"CUDA_ERROR_NOT_INITIALIZED|cudaErrorInitializationError|CUDA_ERROR_UNKNOWN|cudaErrorUnknown|"
+    r"CUDA (?:initialization|unknown error)[^\n]{0,60}unknown error|CUDA unknown error|(?:[Ee]rror|returned|code:?|"
+    r"cuInit\D{0,20}) ?(?P<number>802|803|804|999)\b",
+    "ystem not yet", "SYSTEM_NOT_READY", "SystemNotReady", "orward compatibility", "COMPAT_NOT_SUPPORTED", "unsupported display driver",
+    "DRIVER_MISMATCH", "DriverMismatch", "version is insufficient", "InsufficientDriver", "init failure: 3", "ERROR_NOT_INITIALIZED",
+    "InitializationError", "ERROR_UNKNOWN", "ErrorUnknown", "CUDA unknown error", "CUDA initialization", " 802", " 803", " 804", " 999",
+    flags=re.IGNORECASE,
+)  # fmt: skip
+def cuda_error(found: re.Match[str], at: Place) -> CudaError | None:
+    """Recognise an error by its name, its sentence or its number beside the word."""
+    if found["number"]:
+        return CudaError(place=at, number=int(found["number"])) if re.search("cu(?:da|Init|BLAS)|Error|error|returned", at.text) else None
+    text = found[0].lower()
+    return next((CudaError(place=at, number=number) for words, number in _NUMBERS if words in text), None)
+
+
+class DriverOld(Event):
+    """A program says that the driver is too old; `found` is the CUDA version that the driver supports, `wanted` what is needed."""
+
+    found: str | None = None
+    wanted: str | None = None
+
+
+@parses(
+    r"NVIDIA driver on your system is too old \(found version (?P<coded>\d{4,5})\)|"
+    r"unsatisfied condition: cuda ?>= ?(?P<wanted>\d+\.\d+)|"
+    r"requires? (?:at least )?CUDA(?: driver)?(?: version)? ?>?=? ?(?P<needs>\d+\.\d+)[^\n]{0,60}driver|"
+    r"the provided PTX was compiled with an unsupported toolchain|CUDA_ERROR_UNSUPPORTED_PTX_VERSION|"
+    r"driver (?:version )?(?:is )?too old[^\n]{0,60}",
+    "is too old", "too old", "unsatisfied condition", "unsupported toolchain", "UNSUPPORTED_PTX", "requires CUDA", "require CUDA",
+)  # fmt: skip
+def driver_old(found: re.Match[str], at: Place) -> DriverOld | None:
+    """Recognise PyTorch's number (1000 x major + 10 x minor), an image's requirement and the compiler's complaint."""
+    if "gpu" in at.text.lower() and "too old" in at.text.lower() and "driver" not in at.text.lower():
+        return None
+    coded = found["coded"]
+    version = f"{int(coded) // 1000}.{int(coded) % 1000 // 10}" if coded else None
+    return DriverOld(place=at, found=version, wanted=found["wanted"] or found["needs"])
+
+
+class SymbolMissing(Event):
+    """A library of a wheel met an older sister: a symbol is not there; `library` is where it was looked for."""
+
+    symbol: str
+    library: str
+
+
+@parses(
+    r"lib(?P<user>cu\w+|nv\w+|torch\w*|cudnn\w*)\.so[\d.]*: undefined symbol: (?P<symbol>\w+)(?:, version (?P<library>lib\w+\.so\.\d+))?",
+    "undefined symbol: ",
+)  # fmt: skip
+def symbol_missing(found: re.Match[str], at: Place) -> SymbolMissing:
+    """Recognise the dynamic linker's error about CUDA's libraries."""
+    return SymbolMissing(place=at, symbol=found["symbol"], library=found["library"] or "")
+
+
+class FabricManager(Event):
+    """What the fabric manager's service says: "mismatch" of versions, "nothing-to-do", "failed"."""
+
+    says: str
+    own: str | None = None
+    driver: str | None = None
+
+
+@parses(
+    r"(?:fabric ?manager|nvidia-fabricmanager\S*|NVIDIA GPU driver interface)\D{0,80}version (?P<own>\d{3}\.[\d.]+)"
+    r"[^\n]{0,80}?(?:doesn't match|does not match|mismatch|not compatible)[^\n]{0,80}?version (?P<driver>\d{3}\.[\d.]+)|"
+    r"NV_WARN_NOTHING_TO_DO|(?P<none>no NVSwitch|NVSwitch\w* (?:device )?not (?:found|present)|"
+    r"Detected Pre-NVL5 system.{0,200}NOTHING_TO_DO)|"
+    r"(?:don't match|do not match|doesn't match|does not match|version mismatch)[^\n]{0,60}fabric ?manager|"
+    r"fabric ?manager[^\n]{0,80}(?:don't match|do not match|doesn't match|does not match|version mismatch)",
+    "abric manager", "abricmanager", "abricManager", "abric Manager", "NOTHING_TO_DO", "GPU driver interface version", "NVSwitch",
+    flags=re.IGNORECASE,
+)  # fmt: skip
+def fabric_manager(found: re.Match[str], at: Place) -> FabricManager:
+    """Recognise the two versions, or that there is no switch."""
+    text = found[0].lower()
+    if "nothing_to_do" in text or found["none"]:
+        return FabricManager(place=at, says="nothing-to-do")
+    return FabricManager(place=at, says="mismatch", own=found["own"], driver=found["driver"])
+
+
+class NoDevices(Event):
+    """A CUDA program found no device."""
+
+
+@parses(
+    r"No CUDA devices(?: found)?|no CUDA-capable device|There is no device supporting CUDA|CUDA_ERROR_NO_DEVICE|cudaErrorNoDevice",
+    "No CUDA devices",
+    "no CUDA-capable",
+    "no device supporting",
+    "ERROR_NO_DEVICE",
+    "ErrorNoDevice",
+    "No CUDA GPUs",
+)
+def no_devices(found: re.Match[str], at: Place) -> NoDevices:
+    """Recognise error 100."""
+    return NoDevices(place=at)

@@ -1,3 +1,207 @@
-"""Containers: engines, the toolkit, CDI, device lists."""
+"""Containers that do not get the GPU: engine, hook, CDI, cgroups, and a host without a driver."""
 
 from __future__ import annotations
+
+import re
+
+from steps.doctor import numbers
+from steps.doctor.events.containers import BindMounted, CdiRefused, DesktopContext, FileGone, HookFailed, NoGpuRuntime, ToolMissing
+from steps.doctor.events.faults import GspTimeout, Xid
+from steps.doctor.events.nvml import NvmlError
+from steps.doctor.evidence import Evidence
+from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
+from steps.doctor.told import Fact, fact
+
+RUNTIME = "/etc/nvidia-container-runtime/config.toml"
+_STARTS = ("docker", "podman", "nerdctl")
+
+
+def started(seen: Evidence) -> Fact | None:
+    """Return the command that starts a container, where a log shows one."""
+    typed = next((one for one in seen.commands(*_STARTS) if "run" in one.words), None)
+    return fact(" ".join(typed.words), typed.place.source, typed.place.text) if typed is not None else None
+
+
+def inside(seen: Evidence, error: NvmlError | None) -> bool:
+    """Whether an error was printed inside a container, by its source or by the command before it."""
+    return error is not None and (error.place.in_container or (started(seen) is not None and error.place.source.endswith(".log")))
+
+
+def host_works(seen: Evidence) -> bool:
+    """Whether nvidia-smi on the host lists GPUs."""
+    listed = seen.host.run(("nvidia-smi", "-L")).stdout if ("nvidia-smi", "-L") in seen.host.host.recorded() else ""
+    return seen.driver_answers is True or listed.startswith("GPU ")
+
+
+def _no_cgroups(seen: Evidence) -> Fact | None:
+    line = re.search(r"^\s*no-cgroups\s*=\s*true", seen.host.read(RUNTIME) or "", re.MULTILINE)
+    return fact("true", RUNTIME, line[0].strip()) if line else None
+
+
+# --- the host --------------------------------------------------------------------------------------
+
+
+@rule("no-driver-installed")
+def no_driver(seen: Evidence) -> Answer:
+    """The driver's library and tool are missing on the host itself."""
+    failed = seen.first(HookFailed, lambda event: event.reason == "no-library")
+    library = seen.first(NvmlError, lambda event: event.trouble == "library-not-found" and not event.place.in_container)
+    tool = _tool_missing_on_host(seen)
+    if failed is None and library is None:
+        return None
+    if host_works(seen):
+        return out(*(seen.cards.cards[:1]))
+    packages = [row for row in seen.packages.rows if row.driver and row.installed]
+    if packages:
+        return out(packages[0])
+    return found(CERTAIN if tool else LIKELY, failed, library, tool)
+
+
+def _tool_missing_on_host(seen: Evidence) -> Fact | ToolMissing | None:
+    argv = ("nvidia-smi",)
+    if argv in seen.host.host.recorded():
+        said = seen.host.run(argv)
+        if said.status == 127 or "not found" in said.text:
+            return fact("127", "nvidia-smi", said.text.strip() or "nvidia-smi: command not found")
+    return seen.first(ToolMissing, lambda event: not event.place.in_container)
+
+
+# --- cgroups ---------------------------------------------------------------------------------------
+
+
+@rule("container-lost-device-cgroup")
+def lost_cgroup(seen: Evidence) -> Answer:
+    """NVML fails inside a container that had the GPU, and the host's works."""
+    error = seen.nvml("unknown-error")
+    if error is None or not inside(seen, error):
+        return None
+    option = _no_cgroups(seen)
+    if option is not None:
+        return out(option)
+    works = fact("GPU", "nvidia-smi -L") if host_works(seen) else None
+    return found(STRONG if works else LIKELY, error, works, _systemd(seen))
+
+
+def _systemd(seen: Evidence) -> Fact | None:
+    text = seen.host.run(("systemctl", "--version")).stdout if ("systemctl", "--version") in seen.host.host.recorded() else ""
+    return fact(text.split()[1], "systemctl --version", text.partition("\n")[0]) if len(text.split()) > 1 else None
+
+
+@rule("container-runtime-no-cgroups")
+def no_cgroups(seen: Evidence) -> Answer:
+    """The hook was told to leave the device cgroups alone."""
+    error, option = seen.nvml("unknown-error", "no-permission"), _no_cgroups(seen)
+    if error is None or option is None:
+        return None
+    return found(CERTAIN, option, error)
+
+
+# --- engines ---------------------------------------------------------------------------------------
+
+
+@rule("docker-daemon-lacks-nvidia-runtime")
+def no_runtime(seen: Evidence) -> Answer:
+    """The daemon that answers does not know the NVIDIA runtime."""
+    said = seen.first(NoGpuRuntime)
+    if said is None:
+        return None
+    toolkit = next((row for row in seen.packages.rows if row.name.startswith("nvidia-container-toolkit") and row.installed), None)
+    configured = "nvidia-container-runtime" in (seen.host.read("/etc/docker/daemon.json") or "")
+    wrote = fact("nvidia", "/etc/docker/daemon.json", '"nvidia": { "path": "nvidia-container-runtime" }') if configured else None
+    variant = "restart" if configured else "configure" if toolkit else ""
+    return found(STRONG, said, toolkit, wrote, variant=variant)
+
+
+@rule("docker-context-is-desktop-vm")
+def desktop(seen: Evidence) -> Answer:
+    """The docker command talks to Docker Desktop's virtual machine."""
+    context = seen.first(DesktopContext)
+    failed = seen.first(HookFailed) or seen.first(NoGpuRuntime)
+    if context is None:
+        return None
+    return found(CERTAIN if failed else POSSIBLE, context, failed)
+
+
+# --- CDI -------------------------------------------------------------------------------------------
+
+
+@rule("cdi-spec-not-usable")
+def cdi_refused(seen: Evidence) -> Answer:
+    """The engine cannot read the specification though the devices are in it."""
+    said = seen.first(CdiRefused, lambda event: event.parsing) or seen.first(CdiRefused)
+    if said is None:
+        return None
+    listed = seen.host.run(("nvidia-ctk", "cdi", "list")).text
+    devices = re.search(r"^nvidia\.com/gpu=\S+", listed, re.MULTILINE)
+    shown = fact(devices[0], "nvidia-ctk cdi list") if devices else None
+    return found(CERTAIN if said.parsing else STRONG if shown else LIKELY, said, shown, variant="parse" if said.parsing else "")
+
+
+@rule("cdi-spec-stale")
+def cdi_stale(seen: Evidence) -> Answer:
+    """The specification names files of another driver version."""
+    named = _spec_version(seen)
+    gone = seen.first(FileGone, lambda event: event.version is not None)
+    now = next(iter(seen.versions.loaded), None) or _said(seen)
+    old = named or (fact(gone.version, gone.place.source, gone.place.text) if gone is not None and gone.version else None)
+    if old is None:
+        return None
+    if now is not None and numbers.agree(old.value, now.value):
+        return out(old, now)
+    if now is None and gone is None:
+        return None
+    return found(
+        CERTAIN if now is not None and gone is not None else STRONG if now is not None else LIKELY,
+        old,
+        gone,
+        now,
+        old=old.value,
+        now=now.value if now else "?",
+    )
+
+
+def _spec_version(seen: Evidence) -> Fact | None:
+    """Return the driver version that the specification's file names carry."""
+    for path in ("/etc/cdi/nvidia.yaml", "/var/run/cdi/nvidia.yaml", "/run/cdi/nvidia.yaml", "/etc/cdi/nvidia.json"):
+        text = seen.host.read(path) or ""
+        name = re.search(r"\S*\.so\.(\d{3}\.\d+(?:\.\d+)?)", text)
+        if name:
+            return fact(name[1], path, name[0])
+    return None
+
+
+def _said(seen: Evidence) -> Fact | None:
+    version = seen.smi.driver_version
+    return fact(version, "nvidia-smi", f"Driver Version: {version}") if version else None
+
+
+# --- inside ----------------------------------------------------------------------------------------
+
+
+@rule("driver-package-in-container")
+def package_inside(seen: Evidence) -> Answer:
+    """Apt in a container meets libraries that the host lends."""
+    bound = seen.first(BindMounted)
+    return found(CERTAIN, bound) if bound is not None else None
+
+
+@rule("persistence-off-slow-gpu-init")
+def slow_start(seen: Evidence) -> Answer:
+    """The hook gave up while the driver started GPUs that nobody kept awake."""
+    slow = seen.first(HookFailed, lambda event: event.reason == "timeout") or seen.nvml("timeout")
+    if slow is None:
+        return None
+    fault = seen.first(Xid) or seen.first(GspTimeout)
+    if fault is not None:
+        return out(fault)
+    off = _persistence_off(seen)
+    return found(STRONG if off else LIKELY, slow, off)
+
+
+def _persistence_off(seen: Evidence) -> Fact | None:
+    for argv in seen.host.host.recorded():
+        if argv[0] == "nvidia-smi" and any("persistence_mode" in word for word in argv):
+            line = next((line for line in seen.host.run(argv).stdout.splitlines() if "Disabled" in line), None)
+            if line:
+                return fact("Disabled", " ".join(argv), line)
+    return next((value for one in seen.readings if one.active("Persistence Mode") is False and (value := one.at("Persistence Mode"))), None)

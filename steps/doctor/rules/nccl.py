@@ -213,7 +213,7 @@ def firewalled(seen: Evidence) -> Answer:
     wall = _wall(seen)
     if wall is not None and wall.value == "inactive":
         return found(POSSIBLE, failed, wall, address=failed.address, reason=failed.reason)
-    sure = {"no-route": STRONG, "timeout": LIKELY, "unreachable": POSSIBLE}[failed.reason]
+    sure = {"no-route": STRONG, "timeout": LIKELY}.get(failed.reason, POSSIBLE)
     return found(CERTAIN if wall is not None and sure > POSSIBLE else sure, failed, wall, address=failed.address, reason=failed.reason)
 
 

@@ -1,3 +1,100 @@
-"""Permissions on the device nodes and for privileged operations."""
+"""Who may open the GPU's devices, and who may do more than read."""
 
 from __future__ import annotations
+
+import re
+
+from steps.doctor.events.containers import CountersForbidden, Denied, ReadingTold
+from steps.doctor.evidence import Evidence
+from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
+from steps.doctor.rules.container import inside, started
+from steps.doctor.told import Fact, fact
+
+_NODE = re.compile(r"^crw(?P<group>..)(?P<others>-|x)?(?P<rest>\S*) .*?/dev/nvidia\S*$", re.MULTILINE)
+
+
+def _closed_node(seen: Evidence) -> Fact | None:
+    """Return a device node that is not for everybody, or the setting that makes it so."""
+    for argv in seen.host.host.recorded():
+        if argv[:2] == ("ls", "-l") and any("/dev/nvidia" in word for word in argv):
+            line = next(
+                (line for line in seen.host.run(argv).stdout.splitlines() if re.match(r"crw.{5}-", line) and "/dev/nvidia" in line), None
+            )
+            if line:
+                return fact("0660", " ".join(argv), line)
+    setting = next((one for one in seen.modules.settings if re.search(r"NVreg_DeviceFileMode=0?6[0-6]0\b", one.rest)), None)
+    return fact("0660", setting.place.source, setting.place.text) if setting is not None else None
+
+
+def _open_node(seen: Evidence) -> Fact | None:
+    for argv in seen.host.host.recorded():
+        if argv[:2] == ("ls", "-l") and any("/dev/nvidia" in word for word in argv):
+            line = next((line for line in seen.host.run(argv).stdout.splitlines() if re.match(r"crw.rw.rw.", line)), None)
+            if line:
+                return fact("0666", " ".join(argv), line)
+    return None
+
+
+def _rootless(seen: Evidence) -> Fact | None:
+    """Return the command of a container engine that runs without root, as another user or with a group of its own."""
+    command = started(seen)
+    if command is None or re.search(r"(?:^|\$ *)sudo ", command.place.text):
+        return None
+    words = command.value.split()
+    user = any(word in ("-u", "--user", "--userns") or word.startswith(("--user", "--group-add", "-u")) for word in words)
+    return command if words[0].endswith("podman") or user else None
+
+
+@rule("device-nodes-restricted")
+def restricted(seen: Evidence) -> Answer:
+    """The nodes are for a group that this user is not in."""
+    error, node = seen.nvml("no-permission"), _closed_node(seen)
+    if error is None:
+        return None
+    if seen.first(ReadingTold) is not None:
+        return out(seen.first(ReadingTold))
+    if _rootless(seen) is not None or inside(seen, error):
+        return found(POSSIBLE - 0.1, error, node)
+    opened = _open_node(seen)
+    if node is None and opened is not None:
+        return out(opened)
+    return found(CERTAIN if node else LIKELY - 0.05, error, node)
+
+
+@rule("selinux-blocks-gpu-device")
+def selinux(seen: Evidence) -> Answer:
+    """SELinux enforces, and denied a container the device."""
+    denied, error = seen.first(Denied), seen.nvml("no-permission", "unknown-error")
+    mode = seen.host.run(("getenforce",)).stdout.strip() if ("getenforce",) in seen.host.host.recorded() else ""
+    if mode in ("Permissive", "Disabled"):
+        return out(fact(mode, "getenforce"))
+    if denied is None:
+        return None
+    return found(CERTAIN if error or mode == "Enforcing" else STRONG, denied, error, fact(mode, "getenforce") if mode else None)
+
+
+@rule("rootless-container-loses-group")
+def rootless(seen: Evidence) -> Answer:
+    """A container without root lost the group that may open the nodes."""
+    error, command, node = seen.nvml("no-permission"), _rootless(seen), _closed_node(seen)
+    if error is None or command is None:
+        return None
+    if seen.has(Denied):
+        return out(seen.first(Denied))
+    opened = _open_node(seen)
+    if node is None and opened is not None:
+        return out(opened)
+    return found(CERTAIN if node else LIKELY, error, command, node)
+
+
+@rule("operation-needs-admin-rights")
+def admin_only(seen: Evidence) -> Answer:
+    """Reading works, and what only root may do was refused."""
+    forbidden = seen.first(CountersForbidden)
+    params = re.search(r"^RmProfilingAdminOnly: 1$", seen.host.read("/proc/driver/nvidia/params") or "", re.MULTILINE)
+    if forbidden is not None:
+        return found(CERTAIN, forbidden, fact("1", "/proc/driver/nvidia/params", params[0]) if params else None, variant="counters")
+    error, read = seen.nvml("no-permission"), seen.first(ReadingTold)
+    if error is None or read is None:
+        return None
+    return found(STRONG, error, read)

@@ -1,3 +1,154 @@
-"""Power and heat."""
+"""Heat and power: what slows a card down, and what is only its normal full load."""
 
 from __future__ import annotations
+
+from steps.doctor.events.faults import PowerBrake, TooHot
+from steps.doctor.evidence import Evidence
+from steps.doctor.facts.readings import Readings
+from steps.doctor.rules.base import CERTAIN, LIKELY, STRONG, Answer, found, out, rule
+from steps.doctor.told import Fact, Place
+
+NEAR = 3.0
+"""Degrees from a limit within which a card is held back by it."""
+FAR_BELOW = 20.0
+"""Degrees by which a platform's own limit lies below the card's, so that it is no normal reserve."""
+HOT_BESIDE = 25.0
+"""Degrees above its sisters at which a card's own cooling is what differs."""
+SHORT_OF_POWER = 0.75
+"""Part of its limit below which a card that is held back by power does not get what it asks for."""
+BEYOND = 1.5
+"""Part of the maximum limit above which a reading of power cannot be true."""
+CAP = ("SW Power Cap",)
+HARD = ("HW Slowdown", "HW Thermal Slowdown", "HW Power Brake Slowdown")
+
+
+def _active(one: Readings, *names: str) -> Fact | None:
+    """Return the first of the reasons to slow down that is active."""
+    return next((value for name in names if one.active(name) and (value := one.at(name)) is not None), None)
+
+
+def _draw(one: Readings) -> tuple[Fact | None, float | None, float | None]:
+    """Return the reading of the power draw, the draw and the limit now, in watts."""
+    names = ("Average Power Draw", "Instantaneous Power Draw", "Power Draw")
+    told = next((value for name in names if (value := one.at(name)) is not None), None)
+    draw = next((number for name in names if (number := one.number(name)) is not None), None)
+    limit = next((number for name in ("Current Power Limit", "Enforced Power Limit", "Power Limit") if (number := one.number(name))), None)
+    return told, draw, limit
+
+
+def _together(seen: Evidence) -> tuple[Readings, ...]:
+    """Return the readings by card; fragments without a heading are of the one card that there is."""
+    unnamed = [one for one in seen.readings if one.address is None]
+    if len(unnamed) < 2 or any(one.address for one in seen.readings):
+        return seen.readings
+    return (Readings(address=None, source=unnamed[0].source, values=tuple(value for one in unnamed for value in one.values)),)
+
+
+@rule("gpu-cooling-insufficient")
+def cooling(seen: Evidence) -> Answer:
+    """A limit of heat was reached, or one card is far hotter than its sisters."""
+    said = seen.first(TooHot)
+    for one in _together(seen):
+        hot = _active(one, "HW Thermal Slowdown", "SW Thermal Slowdown")
+        now, slow = one.number("GPU Current Temp"), one.number("GPU Slowdown Temp")
+        if hot is not None and (now is None or slow is None or now > slow - 15):
+            return found(STRONG, hot, one.at("GPU Current Temp"), said)
+    beside = _hotter_than_sisters(seen)
+    if beside is not None:
+        return found(STRONG, beside, said)
+    return found(STRONG if said.where or "thermal" in said.place.text.lower() else LIKELY, said) if said is not None else None
+
+
+def _hotter_than_sisters(seen: Evidence) -> Fact | None:
+    """Return the temperature of a card that is far above the others of the same machine."""
+    known = [(number, one.at("GPU Current Temp")) for one in seen.readings if (number := one.number("GPU Current Temp")) is not None]
+    if len(known) < 3:
+        return None
+    known.sort(key=lambda pair: pair[0])
+    return known[-1][1] if known[-1][0] - known[-2][0] >= HOT_BESIDE else None
+
+
+@rule("platform-thermal-limit-low")
+def platform_limit(seen: Evidence) -> Answer:
+    """The platform holds the card far below the temperature that it is made for."""
+    for one in _together(seen):
+        now, most, slow = one.number("GPU Current Temp"), one.number("GPU Max Operating Temp"), one.number("GPU Slowdown Temp")
+        if now is not None and most is not None and slow is not None and slow - most >= FAR_BELOW and most - now <= NEAR:
+            return found(
+                STRONG, one.at("GPU Max Operating Temp"), one.at("GPU Current Temp"), one.at("GPU Slowdown Temp"), limit=round(most)
+            )
+    return None
+
+
+@rule("power-telemetry-frozen")
+def frozen(seen: Evidence) -> Answer:
+    """The reading of power is far above what the card can be given."""
+    for one in _together(seen):
+        told, draw, limit = _draw(one)
+        most = one.number("Max Power Limit") or limit
+        if told is not None and draw is not None and most and draw > BEYOND * most:
+            return found(CERTAIN, told, one.at("Max Power Limit"), _active(one, *CAP), draw=round(draw), most=round(most))
+    samples = [gpu for gpu in _sampled(seen) if gpu[1] > BEYOND * gpu[2]]
+    if samples:
+        return found(
+            CERTAIN if len({draw for _, draw, _ in samples}) < len(samples) else STRONG,
+            samples[0][0],
+            draw=round(samples[0][1]),
+            most=round(samples[0][2]),
+        )
+    return None
+
+
+def _sampled(seen: Evidence) -> list[tuple[Fact, float, float]]:
+    """Return power draw and limit of each line of a query that asked for both."""
+    found: list[tuple[Fact, float, float]] = []
+    for argv in seen.host.host.recorded():
+        asked = next((word.partition("=")[2].split(",") for word in argv if word.startswith("--query-gpu=")), [])
+        names = [name.strip() for name in asked]
+        limit_name = next((name for name in ("power.max_limit", "power.limit", "enforced.power.limit") if name in names), None)
+        if "power.draw" not in names or limit_name is None:
+            continue
+        for line in seen.host.run(argv).stdout.splitlines():
+            cells = [cell.strip().removesuffix("W").strip() for cell in line.split(",")]
+            try:
+                draw, limit = float(cells[names.index("power.draw")]), float(cells[names.index(limit_name)])
+            except (ValueError, IndexError):
+                continue
+            found.append((Fact(place=_place(argv, line), value=line), draw, limit))
+    return found
+
+
+def _place(argv: tuple[str, ...], line: str) -> Place:
+    return Place(source=" ".join(argv), text=line.strip())
+
+
+@rule("chassis-limits-gpu-power")
+def chassis(seen: Evidence) -> Answer:
+    """The chassis brakes the card, or gives it less than its limit."""
+    said = seen.first(PowerBrake)
+    for one in _together(seen):
+        brake = _active(one, "HW Power Brake Slowdown")
+        if brake is not None:
+            return found(CERTAIN, brake, said)
+        cap = _active(one, *CAP)
+        told, draw, limit = _draw(one)
+        if cap is not None and draw is not None and limit and draw < SHORT_OF_POWER * limit:
+            return found(STRONG, cap, told, one.at("Current Power Limit"), said, variant="short", draw=round(draw), limit=round(limit))
+    return found(LIKELY, said) if said is not None else None
+
+
+@rule("gpu-at-power-limit-normal")
+def at_limit(seen: Evidence) -> Answer:
+    """The power limit is the only reason to slow down: that is what full load looks like."""
+    for one in _together(seen):
+        cap = _active(one, *CAP)
+        if cap is None:
+            continue
+        other = _active(one, *HARD, "SW Thermal Slowdown")
+        if other is not None:
+            return out(other)
+        told, draw, limit = _draw(one)
+        if draw is not None and limit and (draw < SHORT_OF_POWER * limit or draw > BEYOND * limit):
+            return out(told, one.at("Current Power Limit"))
+        return found(LIKELY, cap, one.at("GPU Current Temp"), told)
+    return None

@@ -1,3 +1,73 @@
-"""WSL2."""
+"""Linux in Windows: the driver is Windows' own, and what its log prints is mostly noise."""
 
 from __future__ import annotations
+
+import re
+
+from steps.doctor.events.containers import DxgNoise, NotSymlink
+from steps.doctor.evidence import Evidence
+from steps.doctor.facts.packages import Row
+from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
+from steps.doctor.told import Fact, fact
+
+_LINUX_DRIVER = re.compile(
+    r"(?:nvidia-(?:driver|utils|kernel|dkms|open|headless|compute-utils)[\w-]*|cuda(?:-drivers[\w-]*)?|libnvidia-compute-\d+\S*)$"
+)
+
+
+def _linux_driver(seen: Evidence) -> Row | Fact | None:
+    """Return a package of the Linux driver in the distribution: installed, or asked for by a command."""
+    row = next((row for row in seen.packages.rows if row.installed and _LINUX_DRIVER.match(row.name)), None)
+    if row is not None:
+        return row
+    typed = next(
+        (
+            one
+            for one in seen.commands("apt", "apt-get", "aptitude", "dnf")
+            if "install" in one.words and any(_LINUX_DRIVER.match(word) for word in one.words)
+        ),
+        None,
+    )
+    return fact(" ".join(typed.words), typed.place.source, typed.place.text) if typed is not None else None
+
+
+@rule("linux-driver-installed-in-wsl")
+def linux_driver(seen: Evidence) -> Answer:
+    """A Linux driver's libraries stand before those that Windows lends."""
+    if seen.system.wsl is not True:
+        return None
+    package = _linux_driver(seen)
+    if package is None:
+        return None
+    blocked = seen.nvml("blocked-by-os", "no-driver", "library-not-found", "mismatch")
+    if seen.driver_answers is True and blocked is None:
+        return found(POSSIBLE, package)
+    return found(CERTAIN if blocked else STRONG, package, blocked)
+
+
+@rule("wsl-gpu-not-in-wddm-mode")
+def not_wddm(seen: Evidence) -> Answer:
+    """A card of this machine is not in the mode that WSL can use."""
+    if seen.system.wsl is not True:
+        return None
+    blocked, handle = seen.nvml("blocked-by-os"), seen.nvml("no-handle", "no-devices")
+    if blocked is None and handle is None:
+        return None
+    package = _linux_driver(seen)
+    if package is not None:
+        return out(package)
+    mode = re.search(r"^\|\s+\d+\s.*\b(TCC|MCDM)\b.*$", seen.host.run(("nvidia-smi.exe",)).stdout, re.MULTILINE)
+    shown = fact(mode[1], "nvidia-smi.exe", mode[0]) if mode else None
+    return found(CERTAIN if shown else STRONG if blocked else LIKELY, blocked, handle, shown, mode=shown.value if shown else "?")
+
+
+@rule("wsl-harmless-messages")
+def harmless(seen: Evidence) -> Answer:
+    """Lines that healthy machines print too."""
+    noise = seen.first(NotSymlink) or seen.first(DxgNoise)
+    if noise is None:
+        return None
+    failing = seen.nvml("blocked-by-os", "no-handle", "no-devices", "no-driver", "library-not-found")
+    if failing is not None:
+        return out(failing)
+    return found(STRONG, noise)
