@@ -76,12 +76,17 @@ def lines(verdict: Verdict, language: Language) -> Iterator[str]:
         language, "beside", (say(language, one.title) for one in verdict.diagnoses if one.part == "beside" and one.id != "none")
     )
     yield from _block(language, "consequences", (say(language, one.title) for one in verdict.diagnoses if one.part == "consequence"))
+    yield from repair(cause, language)
+    yield from _block(language, "asks", verdict.asks)
+
+
+def repair(cause: Diagnosis, language: Language) -> Iterator[str]:
+    """Yield how a cause is repaired, what to leave alone, and how to see that it worked; nothing where there is nothing to do."""
     yield from _block(language, "repair", _steps(cause.repair.steps, language))
     yield from _block(language, "avoid", (say(language, words) for words in cause.repair.avoid))
     verify = cause.repair.verify
     if verify is not None and cause.severity != "not-a-fault":
         yield from _block(language, "proof", (f"{shlex.join(verify.command)}   {say(language, verify.expect)}",))
-    yield from _block(language, "asks", verdict.asks)
 
 
 def _block(language: Language, key: str, body: Any) -> Iterator[str]:

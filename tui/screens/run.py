@@ -14,6 +14,7 @@ from tui.follow import exit_code
 from tui.privilege import Sudo, sudo
 from tui.screens.base import Key, event_name
 from tui.screens.prompt import dialog_keys
+from tui.screens.run_doctor import RepairPage
 from tui.screens.run_keys import ANSWERING, DIALOG, SEARCHING, TYPED_WORD, keys_of
 from tui.screens.run_panes import Ask, ways_out
 from tui.screens.run_seen import face
@@ -38,7 +39,7 @@ class RunScreen(RunView):
                 return DIALOG
             if self.takes_letters:
                 return ANSWERING
-        return keys_of(seen, full=self._full, proof=self._proof is not None)
+        return keys_of(seen, full=self._full, proof=self._proof is not None, repair=self.verdict is not None)
 
     def perform(self, action: str) -> None:
         """Do what a key says; a remark stands until the next key."""
@@ -129,7 +130,7 @@ class RunScreen(RunView):
         """Move in the ways out of a failure, in the log, or to the log of another action."""
         if face(self.seen) == "failed" and not self._full and event.key in ("up", "down", "j", "k"):
             step = 1 if event.key in ("down", "j") else -1
-            self._cursor = max(0, min(self._cursor + step, len(ways_out(self.seen)) - 1))
+            self._cursor = max(0, min(self._cursor + step, len(ways_out(self.seen, self.verdict)) - 1))
             return True
         if event.character and event.character in "123456789":
             self._pin(int(event.character) - 1)
@@ -280,7 +281,12 @@ class RunScreen(RunView):
 
     def do_take_way(self) -> None:
         """Take the way out that the cursor is on."""
-        self.perform(ways_out(self.seen)[self._cursor].action)
+        self.perform(ways_out(self.seen, self.verdict)[self._cursor].action)
+
+    def do_repair(self) -> None:
+        """Show how to repair it, with the commands to type."""
+        if self.verdict is not None:
+            self.app.push_screen(RepairPage(self, self.verdict))
 
     def do_resume(self) -> None:
         """Start a runner that goes on."""

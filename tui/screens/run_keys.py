@@ -24,6 +24,7 @@ PROCEED = _key(("p",), "pause", "p", "proceed")
 STOP = _key(("x",), "stop", "x", "stop")
 UNDO = _key(("u",), "undo", "u", "undo")
 AGAIN = _key(("r",), "again", "r", "again")
+REPAIR = _key(("f",), "repair", "f", "repair")
 LEAVE_OUT = _key(("n",), "leave_out", "n", "leave-out")
 RESUME = _key(("enter",), "resume", "Enter", "resume")
 VERDICT = _key(("enter", "v"), "verdict", "Enter", "verdict")
@@ -50,7 +51,7 @@ ANSWERING = (_key(("enter",), "nothing", "Enter", "answer"), _key(("escape",), "
 DIALOG = (_key(("f10",), "nothing", "F10", "out-of-dialog"), _key((), "nothing", "Enter Tab ↑↓", "to-dialog"))
 
 
-def keys_of(seen: Seen, *, full: bool, proof: bool) -> Sequence[Key]:
+def keys_of(seen: Seen, *, full: bool, proof: bool, repair: bool = False) -> Sequence[Key]:
     """Return the keys for what the run shows by itself, or for its full log."""
     if full:
         return (CLOSE, SEARCH, MOVES, SAVE, OTHER, LEAVE_PLAIN, Key(LOG.keys, LOG.action, LOG.cap, LOG.words, footer=False))
@@ -59,7 +60,7 @@ def keys_of(seen: Seen, *, full: bool, proof: bool) -> Sequence[Key]:
             return (ANSWER, CHOOSE, LOG, LEAVE_OPEN, SAVE, OTHER)
         case "failed":
             seeing = (VERDICT_TOO,) if proof else ()
-            return (TAKE, AGAIN, LEAVE_OUT, UNDO, LOG, LEAVE_PLAIN, *seeing, SEARCH, SAVE, MOVES)
+            return (*((REPAIR,) if repair else ()), TAKE, AGAIN, LEAVE_OUT, UNDO, LOG, LEAVE_PLAIN, *seeing, SEARCH, SAVE, MOVES)
         case "reboot":
             return (REBOOT, LOG, UNDO, LEAVE_PLAIN, SEARCH, SAVE, MOVES)
         case "gone":

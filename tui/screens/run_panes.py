@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from steps.model.action import Reboot
 from steps.model.base import Param
@@ -14,6 +14,9 @@ from tui.theme import MARKS
 from tui.watching import background, cause, title
 from tui.widgets.action_list import rule
 from tui.widgets.log_pane import LogPane
+
+if TYPE_CHECKING:
+    from steps.doctor.diagnosis import Verdict
 
 
 def log_rule(seen: Seen, pane: LogPane, shown: str | None, columns: int, *, closed: bool = False) -> Line:
@@ -43,24 +46,33 @@ class WayOut(NamedTuple):
     advised: bool = False
 
 
-def ways_out(seen: Seen) -> list[WayOut]:
-    """Return what can be done after a failure, the advised one first."""
+def ways_out(seen: Seen, verdict: Verdict | None = None) -> list[WayOut]:
+    """Return what can be done after a failure, the advised one first: the doctor's repair where he knows one."""
     number = seen.at + 1
     rest = len(seen.plan.actions) - number
     left_out = seen.say("way.skip", n=number) if rest else seen.say("way.skip-last", n=number)
+    cause = verdict.cause if verdict is not None else None
+    steps = cause.repair.steps if cause is not None else ()
+    repair = [WayOut("f", "repair", say(seen.language, steps[0].says).rstrip(".。"), advised=True)] if steps else []
     return [
-        WayOut("r", "again", seen.say("way.retry", n=number), advised=True),
+        *repair,
+        WayOut("r", "again", seen.say("way.retry", n=number), advised=not repair),
         WayOut("n", "leave_out", left_out),
         WayOut("u", "undo", seen.say("way.undo", time=hours(seen.state.started or seen.now))),
         WayOut("q", "leave", seen.say("way.leave")),
     ]
 
 
-def failure_lines(seen: Seen, deciding: Sequence[str], cursor: int, columns: int, rows: int) -> list[Line]:
+def failure_lines(
+    seen: Seen, deciding: Sequence[str], cursor: int, columns: int, rows: int, *, verdict: Verdict | None = None
+) -> list[Line]:
     """Return why it failed and the ways out: cause, background, at most three lines of output, then what can be done."""
-    lines: list[Line] = [(Span(" " + line, "strong"),) for line in wrap(cause(seen.action, seen.one, seen.language), columns - 2)]
-    lines += [(Span(" " + line),) for line in wrap(background(seen.one, seen.language), columns - 2) if line]
-    ways = ways_out(seen)
+    found = verdict.cause if verdict is not None else None
+    why = say(seen.language, found.title) if found is not None else cause(seen.action, seen.one, seen.language)
+    more = say(seen.language, found.because) if found is not None else background(seen.one, seen.language)
+    lines: list[Line] = [(Span(" " + line, "strong"),) for line in wrap(why, columns - 2)]
+    lines += [(Span(" " + line),) for line in wrap(more, columns - 2)[:2] if line]
+    ways = ways_out(seen, verdict)
     room = rows - len(lines) - len(ways)
     quoted = list(deciding)[-max(0, min(3, room - 2 if room > 2 else room)) :] if room > 0 else []
     air = room - len(quoted)
@@ -75,13 +87,13 @@ def failure_lines(seen: Seen, deciding: Sequence[str], cursor: int, columns: int
 
 def _way(way: WayOut, here: bool, seen: Seen, columns: int) -> Line:
     """Return the row of one way out."""
-    ground = "cursor" if here else "page"
+    ground, room = "cursor" if here else "page", min(56, columns - 22)
     advised = (Span(MARKS["good"], "good", ground), Span(" " + seen.say("way.advised"), "text", ground)) if way.advised else ()
     return (
         Span(" "),
         Span("› " if here else "  ", "primary", ground),
         Span(way.key, "key", ground),
-        Span("  " + pad(way.words, min(56, columns - 22)), "strong" if here else "text", ground),
+        Span("  " + pad(cut(way.words, room - 1), room), "strong" if here else "text", ground),
         *advised,
         Span(" " * (0 if advised else 2), "text", ground),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 
@@ -16,6 +17,7 @@ from steps.text import say, say_error
 from tui.cells import BLANK, Line, Span, cut, width
 from tui.screens.base import LEAST_COLUMNS, LEAST_ROWS, Key, Page
 from tui.screens.prompt import Question, known
+from tui.screens.run_doctor import asked
 from tui.screens.run_panes import Ask, ask_lines, failure_lines, log_rule, reboot_lines
 from tui.screens.run_seen import Seen, face, header_words, next_words, state_lines, state_words, title_words
 from tui.theme import spelled, style
@@ -26,6 +28,9 @@ from tui.widgets.header import header
 from tui.widgets.light_vt import plain
 from tui.widgets.log_pane import LEFT_OUT, LogPane
 from tui.widgets.sheet import Sheet
+
+if TYPE_CHECKING:
+    from steps.doctor.diagnosis import Verdict
 
 _SLOW_CLOCK = 5.0
 """Seconds in which times count on a slow link."""
@@ -69,6 +74,8 @@ class RunView(Page):
         self._field = AnswerField()
         self._searching = False
         self._cursor = 0
+        self._verdict: tuple[str, Verdict | None] | None = None
+        """What the doctor said to which failed action; `None` until he was asked."""
         self._telling: tuple[str, tuple[str, ...]] = ("", ())
         self._said = ""
         self._placed = (0, 0)
@@ -123,7 +130,32 @@ class RunView(Page):
             self._proof = self.handle.verdict()
             if self._over():
                 return
+        if state.status == "failed":
+            self._ask_doctor(action.id)
         self.redraw()
+
+    def _ask_doctor(self, action: str) -> None:
+        """Ask once what is behind a failure, beside the screen."""
+        if self._verdict is None or self._verdict[0] != action:
+            self._verdict = (action, None)
+            self.run_worker(lambda: self._hear_doctor(action), thread=True, exit_on_error=False)
+
+    def _hear_doctor(self, action: str) -> None:
+        """Take the doctor's answer, in the thread that asked."""
+        verdict = asked(self.handle, action)
+        if verdict is not None and self.is_running:
+            self.app.call_from_thread(self._heard, action, verdict)
+
+    def _heard(self, action: str, verdict: Verdict) -> None:
+        """Show what the doctor said."""
+        self._verdict = (action, verdict)
+        self.redraw()
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What the doctor said to the failure that is shown, or `None`."""
+        known = self._verdict
+        return known[1] if known is not None and self._state.status == "failed" and known[0] == self.seen.action.id else None
 
     def on_log_pane_moved(self) -> None:
         """Say the new place in the rule."""
@@ -274,7 +306,7 @@ class RunView(Page):
                     return [(Span(" " + cut(self._question.hint(self.shell.language), columns - 2), "accent"),)]
                 return self._question.lines(self.shell.language, columns, rows)
             case "failed":
-                return failure_lines(seen, self._deciding(seen.action.id), self._cursor, columns, rows)
+                return failure_lines(seen, self._deciding(seen.action.id), self._cursor, columns, rows, verdict=self.verdict)
             case "reboot":
                 return reboot_lines(seen, columns)
             case _:
