@@ -252,5 +252,8 @@ def repair(action: Packages, context: Context) -> bool:
     """Let the manager finish what was cut off; return whether it could."""
     tool = manager(action.manager)
     environment: Mapping[str, str] = tool.environment()
-    endings = [run_command(context, action, argv, environment=environment, may_stop=never) for argv in tool.repair(context.host)]
+    commands, known = tool.repair(context.host), read_before(context, action)
+    if commands and known is not None:
+        settings.claim(action, context, settings.seen(action, context, tool, known.names))
+    endings = [run_command(context, action, argv, environment=environment, may_stop=never) for argv in commands]
     return all(ending.status == 0 for ending in endings)

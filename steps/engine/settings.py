@@ -111,6 +111,13 @@ def register(action: Packages, context: Context, now: Settings) -> None:
     _write(action, context, "settings.json", msgspec.json.encode(now))
 
 
+def claim(action: Packages, context: Context, now: Settings) -> None:
+    """Let all that changes from now on be the run's doing, as a repair's is: what others changed since the last try is theirs."""
+    if _before(action, context) is not None and _after(action, context) is not None:
+        register(action, context, now)
+        (context.folder.kept(action.id) / "settings-after.json").unlink()
+
+
 def register_after(action: Packages, context: Context, now: Settings) -> None:
     """Write down the settings as the change left them."""
     _write(action, context, "settings-after.json", msgspec.json.encode({path: setting.digest for path, setting in now.items()}))

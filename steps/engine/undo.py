@@ -92,8 +92,8 @@ def _packages(action: Packages, context: Context) -> Outcome:
     # Only what was not there before may go; whatever else would go with it was put there by somebody else.
     may_go = frozenset(name for name in ours if not state.before.has(name))
     for argv in commands:
+        # Each at its turn: what one of them would do rests on what the one before has done.
         check_return(action, tool.foresee(argv, context.host), may_go, kernel=context.plan.target.kernel)
-    for argv in commands:
         ending = run_command(context, action, argv, environment=tool.environment(), may_stop=never)
         if ending.code:
             return failed(tool.cause(ending.output) or phrase("engine.failed.exit", status=ending.code), exit=ending.code)

@@ -1,7 +1,4 @@
-"""dnf: the manager for Fedora, RHEL and their kin.
-
-Not run against a real dnf yet: its output is read as its documentation and public transcripts show it.
-"""
+"""dnf: the manager for Fedora, RHEL and their kin."""
 
 from __future__ import annotations
 
@@ -28,8 +25,11 @@ _SIZE = re.compile(
 )
 _WRAPPED = re.compile(r"^( \S+)\n +(?=\S)", re.MULTILINE)
 _REMOVES = re.compile(r"^ *Remov(?:e|ing:) +(?P<count>\d+) [Pp]ackages?$", re.MULTILINE)
+_FETCH = ("dnf", "-y", "--downloadonly", "--setopt=keepcache=False")
 _UNITS = {"": 1, "k": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_ERROR = re.compile(r"^(?:Error: |Failed |No match for argument: )(?P<text>[^\n]*)", re.MULTILINE)
+_ERROR = re.compile(
+    r"^(?:Error: *\n Problem[^:\n]*: |Error: |Failed |No match for argument: )(?P<text>[^\n]+(?:\n  - [^\n]+)*)", re.MULTILINE
+)
 
 
 def shown(action: Packages) -> Argv:
@@ -90,12 +90,12 @@ class Dnf:
         return Snapshot(manager="dnf", packages=packages, transaction=number[1] if number else None)
 
     def keeping(self, simulation: Simulation, host: Host, folder: str) -> tuple[Keep, ...]:
-        """Return one download a package that would be replaced (`dnf download` is in dnf-plugins-core)."""
+        """Return one download a package that would be replaced: of a reinstall only that, for `dnf download` is a plugin of its own."""
         found: list[Keep] = []
         for spec, file in _replaced(simulation, host).values():
             if not host.exists(f"{folder}/{file}"):
                 found.append(
-                    Keep(file=file, ways=(Way(steps=(("dnf", "download", "--destdir", f"{folder}/{PARTIAL}", spec),), fetches=True),))
+                    Keep(file=file, ways=(Way(steps=((*_FETCH, f"--destdir={folder}/{PARTIAL}", "reinstall", spec),), fetches=True),))
                 )
         return tuple(found)
 
@@ -119,10 +119,11 @@ class Dnf:
         changed = sorted(name for name, was in before.packages.items() if after.packages.get(name) != was)
         back = [kept.files.get(f"{name}={before.packages[name].version}", f"{name}-{before.packages[name].version}") for name in changed]
         commands: list[Argv] = []
+        # First the old ones: to remove what they are not to need any more would take along what still needs it.
+        if back:
+            commands.append(("dnf", "-y", "--allowerasing", "--setopt=install_weak_deps=False", "install", *back))
         if new:
             commands.append(("dnf", "-y", "--setopt=clean_requirements_on_remove=False", "remove", *new))
-        if back:
-            commands.append(("dnf", "-y", "--allowerasing", "install", *back))
         return tuple(commands)
 
     def repair(self, host: Host) -> tuple[Argv, ...]:

@@ -1,0 +1,129 @@
+"""The dnf manager against a real dnf and rpm: the engine installs, replaces and removes, and takes it back with the repository gone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from steps.engine import client
+from steps.errors import PreflightError
+from steps.host.local import LocalHost
+from steps.managers import preflight
+from steps.managers.base import Snapshot, manager
+from steps.model.action import installing
+from steps.model.base import Phrase
+from tests.engine_kit import ended, output, plan_of
+from tests.lab.lab import LabMachine
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.skipif(
+        any(shutil.which(program) is None for program in ("dnf", "rpmbuild", "createrepo_c")), reason="needs dnf, rpm, createrepo-c"
+    ),
+]
+LONG = "lab-package-with-a-name-that-is-too-long-for-its-column"
+_SPEC = """\
+Name: {name}
+Version: {version}
+Release: 1
+Summary: lab
+License: none
+BuildArch: noarch
+{relations}
+%description
+lab
+%install
+mkdir -p %{{buildroot}}/opt/lab
+echo "{name} {version}" >%{{buildroot}}/opt/lab/{name}
+%files
+/opt/lab/{name}
+"""
+
+
+# --- what happens in the machine's namespaces, on a copy of this system's /etc, /opt, /root and /var/lib -----------
+
+
+def stage() -> Path:
+    """Return the folder of a repository that dnf knows, with the old packages installed."""
+    lab = Path("/tmp/bringup-lab")
+    for part in ("upper", "work"):
+        (lab / "etc" / part).mkdir(parents=True)
+    options = f"lowerdir=/etc,upperdir={lab}/etc/upper,workdir={lab}/etc/work"
+    subprocess.run(("mount", "-t", "overlay", "-o", options, "lab", "/etc"), check=True)
+    for folder in ("/var/cache", "/var/log"):
+        subprocess.run(("mount", "-t", "tmpfs", "lab", folder), check=True)
+    Path("/etc/yum.repos.d").mkdir(exist_ok=True)
+    Path("/var/lib/dnf").mkdir(exist_ok=True)
+    packages = lab / "rpms"
+    for name, version, relations in (
+        ("lab-driver", "1.0", ""),
+        ("lab-driver", "2.0", "Requires: lab-data\nConflicts: lab-rival"),
+        ("lab-data", "1.0", ""),
+        ("lab-rival", "1.0", ""),
+        (LONG, "1.0", ""),
+    ):
+        spec = lab / f"{name}-{version}.spec"
+        spec.write_text(_SPEC.format(name=name, version=version, relations=relations))
+        defines = ("--define", f"_topdir {lab}/build", "--define", f"_rpmdir {packages}")
+        subprocess.run(("rpmbuild", "--quiet", "-bb", *defines, str(spec)), check=True, capture_output=True)
+    subprocess.run(("createrepo_c", "-q", str(packages)), check=True)
+    Path("/etc/yum.repos.d/lab.repo").write_text(f"[lab]\nname=lab\nbaseurl=file://{packages}\ngpgcheck=0\n")
+    subprocess.run(("dnf", "-y", "-q", "install", "lab-driver-1.0", "lab-rival"), check=True, capture_output=True)
+    return packages
+
+
+def snapshot() -> Snapshot:
+    found = manager("dnf").snapshot(LocalHost())
+    assert found is not None
+    return found
+
+
+def refused() -> None:
+    tool, host = manager("dnf"), LocalHost()
+    for package, words in (("lab-driver=2.0", "conflicts with lab-rival"), ("lab-nothing", "lab-nothing")):
+        problem = tool.simulate(installing("dnf", "a", "t", (package,)), host).problem
+        assert isinstance(problem, Phrase)
+        assert words in str(problem.params["text"]), problem
+    allowed = installing("dnf", "a", "t", ("lab-driver=2.0",), may_remove=("lab-other",))
+    with pytest.raises(PreflightError) as refusal:
+        preflight.check(allowed, tool.simulate(allowed, host), host)
+    assert (refusal.value.code, refusal.value.params["packages"]) == ("removal-refused", "lab-rival")
+
+
+def there_and_back(packages: Path) -> None:
+    before = snapshot()
+    action = installing("dnf", "a.install", "t", ("lab-driver=2.0-1", LONG), may_remove=("lab-rival",))
+    handle = client.start(plan_of(action), sudo=None)
+    assert ended(handle, 240).status == "done", output(handle, "a.install")
+    assert "[bringup: 2 new, 1 replaced, 1 removed, removes lab-rival" in output(handle, "a.install")
+    versions = {name: package.version for name, package in snapshot().packages.items()}
+    assert versions == {"lab-driver": "2.0-1", "lab-data": "1.0-1", LONG: "1.0-1"}
+    assert Path("/opt/lab/lab-driver").read_text() == "lab-driver 2.0\n"
+    # The repository is gone, as it may be on the day of the undo.
+    Path("/etc/yum.repos.d/lab.repo").unlink()
+    shutil.rmtree(packages)
+    handle.undo()
+    assert ended(handle, 240).status == "undone", (handle.state(), output(handle, "a.install")[-3000:])
+    assert snapshot().packages == before.packages
+    assert Path("/opt/lab/lab-driver").read_text() == "lab-driver 1.0\n"
+    assert sorted(path.name for path in Path("/opt/lab").iterdir()) == ["lab-driver", "lab-rival"]
+
+
+# --- what pytest sees --------------------------------------------------------------------------------
+
+
+def test_the_engine_changes_packages_with_a_real_dnf_and_takes_them_back(machine: LabMachine) -> None:
+    ran = machine.run(sys.executable, "-m", "tests.lab.test_dnf", inside=False, env={"SUDO_UID": ""}, timeout=400)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+if __name__ == "__main__":
+    os.environ.pop("BRINGUP_STATE", None)
+    rpms = stage()
+    refused()
+    there_and_back(rpms)
