@@ -15,11 +15,16 @@ from steps.doctor.events.base import Event, Events
 from steps.doctor.events.nvml import NvmlError, NvmlTrouble
 from steps.doctor.events.typed import Command
 from steps.doctor.facts.cards import Cards, cards
+from steps.doctor.facts.links import LinkSeen, links_seen
 from steps.doctor.facts.modules import Modules, modules
 from steps.doctor.facts.packages import Packages, packages
+from steps.doctor.facts.processes import processes
 from steps.doctor.facts.readings import Readings, readings
+from steps.doctor.facts.repositories import Source, sources
+from steps.doctor.facts.space import FileSystem, file_systems
 from steps.doctor.facts.system import System, system
 from steps.doctor.facts.versions import Versions, versions
+from steps.doctor.told import Fact
 from steps.host.base import Host
 
 E = TypeVar("E", bound=Event)
@@ -105,6 +110,26 @@ class Evidence:
     def readings(self) -> tuple[Readings, ...]:
         """The readings of `nvidia-smi -q` for each GPU."""
         return readings(self.host)
+
+    @cached_property
+    def links(self) -> tuple[LinkSeen, ...]:
+        """The PCIe links of the cards, from every source that tells them."""
+        return links_seen(self.host, self.readings)
+
+    @cached_property
+    def processes(self) -> tuple[Fact, ...] | None:
+        """The lines of the lists of processes; `None` when nobody looked."""
+        return processes(self.host)
+
+    @cached_property
+    def repositories(self) -> tuple[Source, ...]:
+        """The repositories that are configured."""
+        return sources(self.host)
+
+    @cached_property
+    def space(self) -> tuple[FileSystem, ...]:
+        """The file systems and their room."""
+        return file_systems(self.host)
 
     @cached_property
     def driver_answers(self) -> bool | None:

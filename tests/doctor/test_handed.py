@@ -9,19 +9,26 @@ from tests.doctor.kit import Case
 
 CASES = {case.name: case for case in kit.cases()}
 DONE = {
+    "apt-state",
     "container",
     "control",
     "cuda-runtime",
     "cudnn",
+    "disk-network",
+    "dkms",
     "driver-mismatch",
     "framework",
     "gaudi",
     "kernel",
     "mixed-install",
     "nccl",
+    "nouveau",
+    "pcie-firmware",
     "permission",
     "power-thermal",
     "rocm",
+    "secure-boot",
+    "ssh-installer",
     "wsl",
     "xid",
 }

@@ -4,7 +4,24 @@ from __future__ import annotations
 
 from functools import cache
 
-from steps.doctor.events import builds, bus, containers, cuda, faults, kernel, libraries, nccl, nvml, packages, python, typed, vendors
+from steps.doctor.events import (
+    builds,
+    bus,
+    containers,
+    cuda,
+    dkms,
+    faults,
+    kernel,
+    libraries,
+    nccl,
+    nvml,
+    packages,
+    python,
+    repositories,
+    runs,
+    typed,
+    vendors,
+)
 from steps.doctor.events.base import Events, Parser, parsers_of
 from steps.doctor.events.reading import Reader
 
@@ -12,7 +29,9 @@ from steps.doctor.events.reading import Reader
 @cache
 def parsers() -> tuple[Parser, ...]:
     """Return the parsers of all origins."""
-    return parsers_of(builds, bus, containers, cuda, faults, kernel, libraries, nccl, nvml, packages, python, typed, vendors)
+    return parsers_of(
+        builds, bus, containers, cuda, dkms, faults, kernel, libraries, nccl, nvml, packages, python, repositories, runs, typed, vendors
+    )
 
 
 def reader() -> Reader:

@@ -1,3 +1,157 @@
-"""What the kernel's log tells of the bus: links, address windows, and who owns a card."""
+"""What the kernel says of the PCI bus, and of who drives a card on it."""
 
 from __future__ import annotations
+
+import re
+
+from steps.doctor.events.base import Event, parses
+from steps.doctor.told import Place
+
+_ADDRESS = r"(?P<address>(?:[0-9a-f]{4,}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
+
+
+class BootFirmwareFailed(Event):
+    """The card's own firmware did not come to its end."""
+
+
+@parses(
+    r"[Ff]ailed to wait for GFW[_ ](?:BOOT|boot)|GFW[_ ](?:BOOT|boot)[^\n]*(?:timed? ?out|fail|not complete)|"
+    r"[Tt]imed? ?out[^\n]*GFW[_ ](?:BOOT|boot)",
+    "GFW_BOOT",
+    "GFW boot",
+)
+def boot_firmware_failed(found: re.Match[str], at: Place) -> BootFirmwareFailed:
+    """Recognise every wording of the driver's wait."""
+    return BootFirmwareFailed(place=at)
+
+
+class WindowFailed(Event):
+    """A device or a bridge got no addresses for one of its windows; `rom` for its expansion ROM."""
+
+    address: str
+    window: int | None
+    size: int | None
+    rom: bool = False
+    io: bool = False
+
+
+@parses(
+    rf"(?P<driver>[\w-]+) {_ADDRESS}: (?P<window>BAR \d+|bridge window|ROM|VF BAR \d+)?[^\n]*?(?P<range>\[(?:mem|io)[^\n]*?)?"
+    r"(?:(?:: )?no space for|(?:: )?failed to assign|can't assign; no space)(?P<rest>[^\n]*)",
+    "no space for", "failed to assign", "; no space",
+)  # fmt: skip
+def window_failed(found: re.Match[str], at: Place) -> WindowFailed:
+    """Recognise the kernel before and after 6.8."""
+    number = re.search(r"BAR (\d+)", found[0])
+    size = re.search(r"size 0x([0-9a-f]+)", found[0])
+    rom = " ROM" in found[0] or (number is not None and number[1] == "6" and "pref" in found[0])
+    return WindowFailed(
+        place=at, address=found["address"], window=int(number[1]) if number else None, size=int(size[1], 16) if size else None, rom=rom,
+        io="[io" in found[0],
+    )  # fmt: skip
+
+
+class RegionInvalid(Event):
+    """The driver found that a card's window was never given addresses."""
+
+
+@parses(r"PCI I/O region assigned to your NVIDIA device is invalid", "PCI I/O region assigned", "region assigned to your", lines=2)
+def region_invalid(found: re.Match[str], at: Place) -> RegionInvalid:
+    """Recognise the driver's message."""
+    return RegionInvalid(place=at)
+
+
+class LinkError(Event):
+    """The root port's or a device's report of an error on its link; `layer` is `Data Link Layer` or its like."""
+
+    address: str | None
+    layer: str
+    corrected: bool
+
+
+@parses(
+    rf"(?:{_ADDRESS}: )?(?:AER: )?PCIe Bus Error: severity=(?P<severity>\w+)[^,\n]*(?:\([^)]*\))?, "
+    r"type=(?P<layer>(?:Data Link|Physical|Transaction) Layer)",
+    "PCIe Bus Error",
+)
+def link_error(found: re.Match[str], at: Place) -> LinkError:
+    """Recognise the kernel's decoded report."""
+    return LinkError(place=at, address=found["address"], layer=found["layer"], corrected=found["severity"].lower().startswith("correct"))
+
+
+@parses(
+    r"\[ ?\d+\] ?(?P<kind>BadTLP|BadDLLP|Bad TLP|Bad DLLP|Rollover|Timeout|Replay Timer Timeout|RELAY_NUM Rollover|REPLAY_NUM Rollover)\b",
+    "BadTLP",
+    "BadDLLP",
+    "Bad TLP",
+    "Bad DLLP",
+    "Rollover",
+    "] Timeout",
+    "Replay Timer",
+)
+def link_error_kind(found: re.Match[str], at: Place) -> LinkError:
+    """Recognise the bit that is set: all of these belong to the data link."""
+    return LinkError(place=at, address=None, layer="Data Link Layer", corrected=True)
+
+
+class BandwidthLimited(Event):
+    """The kernel says that something above a device limits its link."""
+
+    address: str
+    at: str
+    speed: float
+    width: int
+    able_speed: float
+    able_width: int
+
+
+@parses(
+    rf"{_ADDRESS}: [\d.]+ Gb/s available PCIe bandwidth, limited by (?P<speed>[\d.]+) ?GT/s(?: PCIe)? x(?P<width>\d+) link at "
+    r"(?P<at>[0-9a-f:.]+) \(capable of [\d.]+ Gb/s with (?P<fast>[\d.]+) ?GT/s(?: PCIe)? x(?P<wide>\d+) link\)",
+    "available PCIe bandwidth", "limited by",
+    lines=2,
+)  # fmt: skip
+def bandwidth_limited(found: re.Match[str], at: Place) -> BandwidthLimited:
+    """Recognise the note of the boot."""
+    return BandwidthLimited(
+        place=at, address=found["address"], at=found["at"], speed=float(found["speed"]), width=int(found["width"]),
+        able_speed=float(found["fast"]), able_width=int(found["wide"]),
+    )  # fmt: skip
+
+
+class ProbeNotCalled(Event):
+    """The module was not offered a card because another driver has it."""
+
+
+@parses(r"NVIDIA probe routine was not called for \d+ device", "probe routine was not")
+def probe_not_called(found: re.Match[str], at: Place) -> ProbeNotCalled:
+    """Recognise the driver's message."""
+    return ProbeNotCalled(place=at)
+
+
+class OwnedBy(Event):
+    """A driver has a card: the kernel's log says so."""
+
+    address: str | None
+    driver: str
+
+
+@parses(rf"GPU {_ADDRESS} is already bound to (?P<driver>[\w-]+)", "is already bound to")
+def owned_by(found: re.Match[str], at: Place) -> OwnedBy:
+    """Recognise NVIDIA's module."""
+    return OwnedBy(place=at, address=found["address"], driver=found["driver"].replace("-", "_"))
+
+
+@parses(
+    rf"\b(?P<driver>nouveau|nova_core|NovaCore|nova-core|vfio-pci) {_ADDRESS}: (?P<what>[^\n]*)",
+    "nouveau 0", "nova_core", "NovaCore", "nova-core", "vfio-pci 0",
+)  # fmt: skip
+def alive(found: re.Match[str], at: Place) -> OwnedBy | None:
+    """Recognise a driver that speaks in a card's name; one that gave it up again says so."""
+    if re.search(r"unknown chipset|probe .*failed|unsupported|error -\d+|failed with error", found["what"]):
+        return None
+    return OwnedBy(
+        place=at,
+        address=found["address"],
+        driver="nova_core" if found["driver"].startswith(("Nova", "nova")) else found["driver"].replace("-", "_"),
+    )

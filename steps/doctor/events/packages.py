@@ -1,4 +1,4 @@
-"""What package managers, DKMS and installers say."""
+"""What package managers say of the packages that they are to install: changes, dependencies, versions, quarrels over files."""
 
 from __future__ import annotations
 
@@ -77,7 +77,133 @@ class Overwrite(Event):
     shared: bool = False
 
 
+class ImpossibleRequest(Event):
+    """apt sees no way to what was asked for; `held` where it blames held packages, as it does whether or not any is held."""
+
+    held: bool
+
+
+@parses(
+    r"(?P<held>you have held broken packages|requested an impossible situation)|"
+    r"(?P<zh>要求系统强制卸载|处于“受阻”状态的软件包|無法修正問題)|"
+    r"paquets défectueux|defekte Pakete|paquetes rotos retenidos",
+    "held broken packages", "impossible situation", "paquets défectueux", "defekte Pakete", "paquetes rotos", "無法修正問題", "软件包要求",
+    "状态的软件包",
+)  # fmt: skip
+def impossible(found: re.Match[str], at: Place) -> ImpossibleRequest:
+    """Recognise apt's last word, in some languages."""
+    return ImpossibleRequest(place=at, held=found[0] != "requested an impossible situation")
+
+
+class Conflict(Event):
+    """Two packages exclude each other, and both are wanted."""
+
+    name: str
+    other: str
+
+
+@parses(
+    r"^[ \t]*(?P<name>[a-z0-9][\w.+:-]*) ?: ?(?:Conflicts|Breaks) ?: ?(?P<other>[a-z0-9][\w.+-]*)",
+    ": Conflicts: ", ": Breaks: ", "Conflicts:", "Breaks:",
+)  # fmt: skip
+def conflict(found: re.Match[str], at: Place) -> Conflict:
+    """Recognise a line of apt's list."""
+    return Conflict(place=at, name=found["name"].partition(":")[0], other=found["other"])
+
+
+@parses(
+    r"(?:package|problem with installed package) (?P<name>[\w.+-]+?)(?:-\d\S*)? (?:from \S+ )?conflicts with (?P<other>[\w.+-]+)",
+    " conflicts with ",
+)  # fmt: skip
+def conflict_of_rpm(found: re.Match[str], at: Place) -> Conflict:
+    """Recognise the reason that dnf gives."""
+    return Conflict(place=at, name=found["name"], other=found["other"])
+
+
+class HeldChange(Event):
+    """apt would have to change packages that were told to stay as they are."""
+
+
+@parses(r"Held packages were changed|The following held packages will be changed", "Held packages were", "following held packages")
+def held_change(found: re.Match[str], at: Place) -> HeldChange:
+    """Recognise that apt refuses, or asks."""
+    return HeldChange(place=at)
+
+
+class VersionNotFound(Event):
+    """A package is known, and not in the version that was asked for."""
+
+    name: str
+    version: str
+
+
+_QUOTED = r"['\"`‘’“”„»«]"
+
+
+@parses(
+    rf"(?:Version|La version|Versión|La versión) ?{_QUOTED} ?(?P<version>\d[^'\"’”«»\s]*) ?{_QUOTED} "
+    rf"(?:for|for package|de|für|para|of) ?{_QUOTED} ?(?P<name>[a-z0-9][\w.+:-]*) ?{_QUOTED}",
+    "was not found", "n'a pu être trouvée", "n’a pu être trouvée", "n'a pas été trouvée", "wurde nicht gefunden",
+    "konnte nicht gefunden", "no se encontró", "No se encontró",
+    lines=2,
+)  # fmt: skip
+def version_not_found(found: re.Match[str], at: Place) -> VersionNotFound:
+    """Recognise apt's sentence in English, French, German and Spanish."""
+    return VersionNotFound(place=at, name=found["name"].partition(":")[0], version=found["version"])
+
+
+@parses(
+    rf"(?:未找到|沒有找到) ?{_QUOTED}(?P<name>[a-z0-9][\w.+:-]*){_QUOTED} ?的 ?{_QUOTED}(?P<version>\d[^'\"’”]*){_QUOTED} ?版本",
+    "未找到",
+    "沒有找到",
+)
+def version_not_found_zh(found: re.Match[str], at: Place) -> VersionNotFound:
+    """Recognise it in Chinese."""
+    return VersionNotFound(place=at, name=found["name"].partition(":")[0], version=found["version"])
+
+
+@parses(
+    r"(?:No match for argument|No package|Unable to find a match|Aucun argument correspondant|未找到匹配的参数) ?:? ?"
+    r"(?P<name>[a-z][\w.+-]*?)-(?P<version>\d+(?:\.\d+)+\S*)",
+    "No match for argument", "No package ", "Unable to find a match", "未找到匹配的参数",
+)  # fmt: skip
+def version_not_found_by_dnf(found: re.Match[str], at: Place) -> VersionNotFound:
+    """Recognise that dnf or yum has no package of a name with a version in it."""
+    return VersionNotFound(place=at, name=found["name"], version=found["version"])
+
+
 @parses(r"'(?P<file>/[^']+)', which is also in package (?P<package>\S+)", "which is also in package", lines=2)
 def overwrite(found: re.Match[str], at: Place) -> Overwrite:
     """Recognise the quarrel of two packages."""
     return Overwrite(place=at, file=found["file"], package=found["package"].partition(":")[0])
+
+
+@parses(
+    r"['\"`‘“«»] ?(?P<file>/[^'\"’”«»]+?) ?['\"’”«»][^\n]{0,40}?"
+    r"(?:other instances of package|autres instances du paquet|anderen Instanzen des Paket\w+|otras instancias del paquetes?|"
+    r"outras instâncias do pacote|altre istanze del pacchetto|других экземпляров пакета|软件包) (?P<package>[a-z0-9][\w.+-]*)(?::\w+)?",
+    "other instances of", "autres instances du", "anderen Instanzen", "otras instancias", "outras instâncias", "altre istanze",
+    "других экземпляров", "的其他实例",
+    lines=2,
+)  # fmt: skip
+def overwrite_shared(found: re.Match[str], at: Place) -> Overwrite:
+    """Recognise the quarrel of two architectures of one package, in some languages."""
+    return Overwrite(place=at, file=found["file"], package=found["package"], shared=True)
+
+
+class ArchitecturesDiffer(Event):
+    """dpkg will not configure a package because its sister of another architecture has another version."""
+
+    package: str
+    version: str
+    other: str
+
+
+@parses(
+    r"package (?P<package>[\w.+-]+):\w+ (?P<version>\S+) cannot be configured because \S+ is at a different version \((?P<other>\S+)\)",
+    "is at a different version", "cannot be configured because",
+    lines=2,
+)  # fmt: skip
+def architectures_differ(found: re.Match[str], at: Place) -> ArchitecturesDiffer:
+    """Recognise dpkg's sentence."""
+    return ArchitecturesDiffer(place=at, package=found["package"], version=found["version"], other=found["other"])

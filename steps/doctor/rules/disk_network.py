@@ -1,3 +1,139 @@
-"""Full disks, and a network in the way."""
+"""No room for what has to be written, or a proxy in the way."""
 
 from __future__ import annotations
+
+import re
+from ipaddress import ip_address
+
+from steps.doctor.events.repositories import TlsFailed
+from steps.doctor.events.runs import ImageFailed, NoSpace, PipRan
+from steps.doctor.evidence import Evidence
+from steps.doctor.facts.space import FileSystem, holding
+from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
+from steps.doctor.told import Fact, fact
+
+_TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - names in messages, no place to write to
+_SHARED = "/dev/shm"  # noqa: S108 - the same
+_BOOT = re.compile(r"^/(?:boot|efi)\b")
+
+
+def _boot(seen: Evidence) -> FileSystem | None:
+    """Return the file system of the boot files, the fullest of several, or `None`."""
+    mine = [one for one in seen.space if _BOOT.match(one.on)]
+    return min(mine, key=lambda one: (not one.full, one.size), default=None)
+
+
+@rule("boot-partition-full")
+def boot_full(seen: Evidence) -> Answer:
+    """The image of the initramfs, or a file below /boot, could not be written for want of space."""
+    image, boot = seen.first(ImageFailed), _boot(seen)
+    full = next((event for event in seen.all(NoSpace) if event.writer == "initramfs" or (event.path and _BOOT.match(event.path))), None)
+    loose = next((event for event in seen.all(NoSpace) if event.writer == "other"), None)
+    if full is None and image is not None and loose is not None:
+        full = loose
+    if full is not None:
+        if full.path and full.path.startswith(_TEMPORARY[0]):
+            return out(full)
+        return found(
+            CERTAIN if image or boot or (full.path and _BOOT.match(full.path)) else STRONG,
+            full,
+            image,
+            boot,
+            on=boot.on if boot else "/boot",
+        )
+    if image is not None and boot is not None and (boot.full or (boot.free is not None and boot.free < 100 << 20)):
+        return found(STRONG, image, boot, on=boot.on)
+    return None
+
+
+@rule("disk-full-during-install")
+def disk_full(seen: Evidence) -> Answer:
+    """A package manager or an installer could not write below /usr, / or /tmp."""
+    full = next((event for event in seen.all(NoSpace) if event.writer == "packages" and not (event.path and _BOOT.match(event.path))), None)
+    if full is None:
+        return None
+    system = holding(seen.space, full.path) if full.path else next((one for one in seen.space if one.full), None)
+    return found(CERTAIN if full.path or system else STRONG, full, system, path=full.path or (system.on if system else "/"))
+
+
+@rule("pip-temp-dir-full")
+def pip_full(seen: Evidence) -> Answer:
+    """Python's installers (pip, uv, conda) had no room, while some file system has."""
+    full = next((event for event in seen.all(NoSpace) if event.writer == "pip"), None)
+    ran = seen.first(PipRan)
+    if full is None and ran is not None:
+        full = next((event for event in seen.all(NoSpace) if event.writer == "other"), None)
+    pip = ran is not None or bool(seen.commands("pip", "pip3", "uv", "conda", "mamba")) or _by_installer(full)
+    if full is None or _shared_memory(full) or not pip:
+        return None
+    room = max((one for one in seen.space if one.free and one.device != "tmpfs"), key=lambda one: one.free or 0, default=None)
+    tight = min(
+        (one for one in seen.space if one.free is not None and one.on in ("/", "/home", *_TEMPORARY)),
+        key=lambda one: one.free or 0,
+        default=None,
+    )
+    if room is not None:
+        return found(CERTAIN if ran or _by_installer(full) else STRONG, full, ran, tight, room, on=room.on)
+    return found(STRONG - 0.05, full, ran, on="?", variant="unseen")
+
+
+def _by_installer(full: NoSpace | None) -> bool:
+    """Return whether the message itself is an installer's, not that of any program in Python."""
+    text = f"{full.place.source} {full.place.text}" if full else ""
+    return bool(re.search(r"\bpip\b|Could not install packages|os error 28|CondaError|site-packages|\.whl|/pip-|\buv\b|\.conda\b", text))
+
+
+def _shared_memory(full: NoSpace) -> bool:
+    return bool(full.path and full.path.startswith(_SHARED)) or _SHARED in full.place.text or "nccl" in full.place.text.lower()
+
+
+_PROXY_PORTS = frozenset((3128, 8080, 8000, 8888, 8118, 8443, 1080, 9090, 800, 808, 3129))
+_PROXY_FILES = ("/etc/apt/apt.conf", "/etc/apt/apt.conf.d/*", "/etc/environment", "/etc/dnf/dnf.conf", "/etc/yum.conf")
+
+
+def _proxy(seen: Evidence) -> Fact | None:
+    """Return the setting that sends requests through a proxy, or `None`; a password in it is left out."""
+    texts = [
+        (path, seen.host.read(path) or "")
+        for pattern in _PROXY_FILES
+        for path in (seen.host.glob(pattern) if "*" in pattern else (pattern,))
+    ]
+    if seen.asked("env"):
+        texts.append(("env", seen.host.run(("env",)).stdout))
+    for source, text in texts:
+        line = re.search(
+            r"^[^#\n]*(?:https?_proxy|HTTPS?_PROXY|Acquire::https?::Proxy|^proxy)\b[^\n]*?(?P<url>\w[\w.-]*:\d{2,5})[^\n]*$",
+            text,
+            re.MULTILINE,
+        )
+        if line:
+            return fact(line["url"], source, re.sub(r"//[^/@\s]*@", "//", line[0].strip()))
+    return None
+
+
+def _private(address: str) -> bool:
+    try:
+        told = ip_address(address)
+    except ValueError:
+        return False
+    # Addresses for documentation stand for public ones in reports.
+    return told.is_private and not address.startswith(("192.0.2.", "198.51.100.", "203.0.113.", "2001:db8"))
+
+
+@rule("proxy-breaks-tls")
+def proxy_breaks_tls(seen: Evidence) -> Answer:
+    """The encrypted connection broke, and what was talked to is a proxy."""
+    broken = seen.all(TlsFailed)
+    if not broken:
+        return None
+    setting = _proxy(seen)
+    certain = next(
+        (event for event in broken if event.proxy or (event.port in _PROXY_PORTS) or (event.address and _private(event.address))), None
+    )
+    if certain is not None:
+        peer = f"{certain.address}:{certain.port}" if certain.address else "?"
+        both = certain.address and _private(certain.address) and certain.port != 443
+        return found(CERTAIN if certain.proxy or setting or both else LIKELY, certain, setting, peer=peer)
+    if setting is not None:
+        return found(STRONG, broken[0], setting, peer=setting.value)
+    return found(POSSIBLE - 0.05, broken[0], peer="?", variant="unseen") if broken[0].url else None

@@ -52,6 +52,11 @@ def no_module(seen: Evidence) -> Answer:
     elsewhere = [file for file in files or () if file.name == "nvidia" and file.kernel != running.value]
     if running.value in seen.modules.kernels():
         return out(*[file for file in files or () if file.kernel == running.value][:1])
+    if not elsewhere and files is None:
+        built = [line for line in seen.modules.dkms or () if line.module.startswith("nvidia") and line.state == "installed" and line.kernel]
+        if built and seen.driver_answers is False and all(line.kernel != running.value for line in built):
+            kernels = ", ".join(dict.fromkeys(line.kernel or "" for line in built))
+            return found(LIKELY, running, *built[:2], missing, running=running.value, built=kernels)
     if not elsewhere:
         return found(POSSIBLE, missing, running, running=running.value, built="-") if missing and seen.packages.driver() else None
     mine = [line for line in seen.modules.dkms or () if line.module.startswith("nvidia")]

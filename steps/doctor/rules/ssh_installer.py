@@ -1,3 +1,57 @@
-"""Installations that wait for an answer, or did not get one."""
+"""A run that waits for an answer that nobody gives, or ended because nobody could."""
 
 from __future__ import annotations
+
+import re
+
+from steps.doctor.events.runs import Conffile, Dialog, NoTerminal
+from steps.doctor.evidence import Evidence
+from steps.doctor.facts.processes import running
+from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
+from steps.doctor.told import Fact, fact
+
+DIALOGS = r"whiptail|dialog|needrestart|debconf-communicate|/usr/share/debconf/frontend|frontend|mokutil"
+BUILDERS = r"cc1|gcc|make|dkms|ld|clang"
+
+
+def half_configured(seen: Evidence) -> tuple[Fact, ...]:
+    """Return the packages that are unpacked or half configured, the one that lets people log in first; a list may lack their versions."""
+    rows = [Fact(place=row.place, value=row.name) for row in seen.packages.rows if row.half]
+    for argv in seen.host.host.recorded():
+        if argv[:2] == ("dpkg", "-l") and not rows:
+            lines = re.finditer(r"^[ih][UFHWt][R ]? +(?P<name>[^\s:]+).*$", seen.host.run(argv).stdout, re.MULTILINE)
+            rows = [fact(line["name"], " ".join(argv), " ".join(line[0].split())) for line in lines]
+    return tuple(sorted(rows, key=lambda row: row.value != "openssh-server"))
+
+
+@rule("package-dialog-waiting")
+def dialog_waiting(seen: Evidence) -> Answer:
+    """A question on the whole screen is shown, or its program runs below a package manager."""
+    shown = max(seen.all(Dialog), key=lambda event: event.program == "secure-boot", default=None)
+    process = running(seen.processes, DIALOGS)
+    builds = running(seen.processes, BUILDERS)
+    manager = running(seen.processes, r"apt|apt-get|dpkg|aptitude|unattended-upgrade")
+    if shown is None and (process is None or manager is None):
+        return None
+    if builds is not None:
+        return out(builds)
+    what = shown.program if shown else "debconf"
+    sure = CERTAIN if process and (shown or manager) else STRONG
+    return found(sure, shown, process, manager, program={"secure-boot": "Secure Boot"}.get(what, what))
+
+
+@rule("conffile-question-unanswered")
+def conffile(seen: Evidence) -> Answer:
+    """Dpkg's question had no answer, or a package is half configured after its questions had no terminal."""
+    asked = max(seen.all(Conffile), key=lambda event: event.ended, default=None)
+    half = half_configured(seen)
+    mute = seen.first(NoTerminal)
+    package = (asked.package if asked and asked.package else None) or (half[0].value if half else "?")
+    ssh = "ssh" if any("openssh-server" in name for name in (package, *(row.value for row in half))) else ""
+    if asked is not None:
+        if running(seen.processes, r"apt|apt-get|dpkg") and not asked.ended:
+            return found(POSSIBLE, asked, package=package, variant=ssh)
+        return found(CERTAIN if asked.ended else LIKELY, asked, *half[:1], package=package, variant=ssh)
+    if half and mute is not None:
+        return found(STRONG, half[0], mute, package=package, variant=ssh)
+    return None

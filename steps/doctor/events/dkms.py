@@ -1,0 +1,239 @@
+"""What DKMS, make and modprobe say when a module is built, signed or refused."""
+
+from __future__ import annotations
+
+import re
+
+from steps.doctor.events.base import Event, parses
+from steps.doctor.told import Place
+
+_KERNEL = r"(?P<kernel>\d+\.\d+[\w.+~-]*?\w)"
+_MODULE = r"(?P<module>[a-z][\w-]*?)[/-](?P<version>\d[\w.~-]*)"
+
+
+class HeadersMissing(Event):
+    """The headers of a kernel are not there; `incomplete` when its folder is, and lacks a generated file."""
+
+    kernel: str | None
+    module: str | None = None
+    incomplete: bool = False
+
+
+@parses(
+    rf"kernel headers (?:for|of) kernel {_KERNEL} cannot be found|"
+    rf"(?:Module build for kernel {_KERNEL.replace('kernel', 'skipped')}|Module build for the currently running kernel) was skipped "
+    r"since the kernel (?:headers|source)|"
+    rf"Missing {_KERNEL.replace('kernel', 'missed')} kernel headers for module {_MODULE}",
+    "kernel headers for", "was skipped since", "Module build for", "Your kernel headers",
+    lines=3,
+)  # fmt: skip
+def headers_missing(found: re.Match[str], at: Place) -> HeadersMissing:
+    """Recognise DKMS of all ages, and the hook of Arch."""
+    return HeadersMissing(place=at, kernel=found["kernel"] or found["skipped"] or found["missed"], module=found["module"])
+
+
+@parses(
+    rf"Unable to find the kernel source tree|Could not find files needed to compile modules for {_KERNEL}|"
+    rf"development files for kernel {_KERNEL.replace('kernel', 'devel')} or the appropriate|"
+    rf"Kernel headers for target kernel {_KERNEL.replace('kernel', 'target')} not found",
+    "kernel source tree", "Could not find files needed", "development files for kernel", "headers for target kernel",
+    lines=2,
+)  # fmt: skip
+def sources_missing(found: re.Match[str], at: Place) -> HeadersMissing:
+    """Recognise NVIDIA's installer and akmods."""
+    return HeadersMissing(place=at, kernel=found["kernel"] or found["devel"] or found["target"])
+
+
+@parses(
+    r"/lib/modules/(?P<kernel>[^/\s'’]+)/build(?:/include/(?:generated|linux|config)/\S+?\.(?:h|conf))?['’]?:? "
+    r"(?:No such file or directory|does not exist|Entering|\*\*\*)[^\n]*",
+    "/build: No such file", "/build/include/",
+)  # fmt: skip
+def build_folder_missing(found: re.Match[str], at: Place) -> HeadersMissing | None:
+    """Recognise make's and the compiler's word for a folder or a generated header that is not there."""
+    if "Entering" in found[0]:
+        return None
+    return HeadersMissing(place=at, kernel=found["kernel"], incomplete="/include/" in found[0])
+
+
+@parses(
+    r"Kernel configuration is invalid|include/config/auto\.conf are missing", "Kernel configuration is invalid", "auto.conf are missing"
+)
+def configuration_missing(found: re.Match[str], at: Place) -> HeadersMissing:
+    """Recognise Kbuild's word for headers that were never prepared."""
+    return HeadersMissing(place=at, kernel=None, incomplete=True)
+
+
+class BuildFailed(Event):
+    """A module was not built; `kernel` and `module` where they are named."""
+
+    kernel: str | None = None
+    module: str | None = None
+    version: str | None = None
+
+
+@parses(
+    rf"(?:Bad return status for module build on kernel|Build of \S+ failed for|"
+    rf"Module build for kernel {_KERNEL.replace('kernel', 'other')} failed): ?{_KERNEL}?",
+    "Bad return status for", "failed for: ", "Build of ",
+)  # fmt: skip
+def build_failed(found: re.Match[str], at: Place) -> BuildFailed:
+    """Recognise DKMS's last word."""
+    named = re.search(r"Build of (nvidia|amdgpu)", found[0])
+    return BuildFailed(place=at, kernel=found["kernel"], module=named[1] if named else None)
+
+
+@parses(
+    rf"dkms (?:install|build|autoinstall)[^\n]*? {_MODULE} -k {_KERNEL}[^\n]*['’`] ?exited (?P<status>\d+)",
+    "exited 10", "exited 1", "exited 6", "exited 11",
+)  # fmt: skip
+def build_exited(found: re.Match[str], at: Place) -> BuildFailed:
+    """Recognise the hook of Arch."""
+    return BuildFailed(place=at, kernel=found["kernel"], module=found["module"], version=found["version"])
+
+
+@parses(r"\(bad exit status: \d+\)", "bad exit status: ")
+def build_status(found: re.Match[str], at: Place) -> BuildFailed:
+    """Recognise the step that failed; what it was for stands around it."""
+    kernel = re.search(r"(?:KERNEL_UNAME|KERNELVER|KVER|kernelver)=(\S+)", at.text)
+    return BuildFailed(place=at, kernel=kernel[1] if kernel else None)
+
+
+@parses(
+    r"Unable to build the NVIDIA kernel module|Building kernel modules[^\n]*(?:failed|error)|The kernel module failed to (?:build|compile)|"
+    r"installed (?P<package>(?:nvidia-(?:dkms|kernel|open)|amdgpu-dkms)\S*) package post-installation script subprocess returned "
+    r"error exit status 10|Building rpms failed|Failed to (?:build|compile) (?:the )?akmod|(?P<akmod>akmod-nvidia\S*)[^\n]* failed",
+    "build the NVIDIA kernel", "Building kernel modules", "kernel module failed to", "error exit status 10", "Building rpms failed",
+    "akmod-nvidia", "compile akmod", "build akmod",
+    lines=2,
+)  # fmt: skip
+def package_build_failed(found: re.Match[str], at: Place) -> BuildFailed:
+    """Recognise NVIDIA's installer, dpkg's word for a DKMS package, and akmods."""
+    return BuildFailed(place=at, module="amdgpu" if "amdgpu" in found[0] else "nvidia")
+
+
+class BuildLog(Event):
+    """A text names the DKMS tree of a module: that is what was built."""
+
+    module: str
+    version: str
+
+
+@parses(r"/var/lib/dkms/(?P<module>nvidia[\w-]*|amdgpu[\w-]*)/(?P<version>\d[\w.~-]*)", "/var/lib/dkms/")
+def build_log(found: re.Match[str], at: Place) -> BuildLog:
+    """Recognise the path."""
+    return BuildLog(place=at, module=found["module"], version=found["version"])
+
+
+@parses(
+    r"(?:Setting up|Processing|Loading new|Building module:?|dkms (?:install|build|add)[^\n]*?) "
+    r"(?P<module>nvidia|amdgpu)(?:-(?:dkms|current|srv|open|kernel))*[\w-]*?[ /-]\(?(?P<version>\d[\w.:~+-]*)",
+    "etting up nvidia", "etting up amdgpu", "oading new nvidia", "oading new amdgpu", "dkms install", "dkms build",
+)  # fmt: skip
+def build_named(found: re.Match[str], at: Place) -> BuildLog | None:
+    """Recognise a package or a command that builds a module."""
+    wanted = re.search(r"dkms|kernel-source|kernel-open|current|srv", found[0])
+    return BuildLog(place=at, module=found["module"], version=found["version"]) if wanted else None
+
+
+class CodeError(Event):
+    """The compiler rejected code of the driver."""
+
+    file: str
+
+
+@parses(
+    r"(?P<file>/\S*dkms/(?:nvidia|amdgpu)\S*?\.[ch]):\d+(?::\d+)?: (?:fatal )?error: (?!unrecognized|unknown arg)[^\n]*",
+    "error: implicit", "error: too ", "error: unknown type", "has no member", "undeclared", "incompatible pointer",
+    "error: passing argument",
+    "error: expected", "error: conflicting types", "fatal error: ",
+)  # fmt: skip
+def code_error(found: re.Match[str], at: Place) -> CodeError:
+    """Recognise an error at a place in the driver's source."""
+    return CodeError(place=at, file=found["file"])
+
+
+class OptionRefused(Event):
+    """A compiler does not know an option that it was given."""
+
+    option: str
+
+
+@parses(
+    r"(?:unrecognized|unrecognised|unknown) (?:command[- ]line option|argument|option):? ?['‘’\"`](?P<option>-[^'’\"`\s]+)|"
+    r"unsupported (?:option|argument) ['‘’\"`](?P<clang>-?[^'’\"`\s]+)['’\"`]|"
+    r"(?:nicht erkannte Kommandozeilenoption|option de ligne de commande non reconnue|无法识别的命令行选项)"
+    r"\s*[»«“‘'\"]? ?(?P<named>-[^’'\"»”«\s]+)",
+    "unrecognized command", "unrecognised command", "unknown argument", "unknown option", "unsupported option", "unsupported argument",
+    "Kommandozeilenoption", "de commande non reconnue", "无法识别的命令行选项",
+)  # fmt: skip
+def option_refused(found: re.Match[str], at: Place) -> OptionRefused:
+    """Recognise gcc and clang."""
+    return OptionRefused(place=at, option=found["option"] or found["clang"] or found["named"])
+
+
+class DkmsTreeBroken(Event):
+    """DKMS stops because an entry of its tree has no sources any more."""
+
+    path: str | None
+    module: str | None
+    version: str | None
+
+
+@parses(
+    r"Could not locate dkms\.conf file\.?(?: File: (?P<path>\S+))?|(?P<conf>/var/lib/dkms/\S+/dkms\.conf) does not exist|"
+    r"(?P<entry>[\w-]+/\d[\w.~-]*): Missing the module source directory",
+    "locate dkms.conf", "dkms.conf does not", "the module source directory",
+    lines=2,
+)  # fmt: skip
+def tree_broken(found: re.Match[str], at: Place) -> DkmsTreeBroken:
+    """Recognise what DKMS says of it."""
+    path = found["path"] or found["conf"]
+    named = re.search(r"(?:dkms/)?([\w-]+)/(\d[\w.~-]*)", path or found["entry"] or "")
+    return DkmsTreeBroken(place=at, path=path, module=named[1] if named else None, version=named[2] if named else None)
+
+
+class KeyRefused(Event):
+    """The kernel refused a module for its signature; `unsigned` when it has none at all."""
+
+    unsigned: bool
+
+
+@parses(
+    r"Loading of (?:unsigned module|module with unavailable key) is rejected|unsigned module loading is restricted|"
+    r"signature not signed with a trusted key|Key was rejected by service|Required key not available",
+    "unsigned module", "with unavailable key", "with a trusted key", "rejected by service", "Required key not available",
+)  # fmt: skip
+def key_refused(found: re.Match[str], at: Place) -> KeyRefused:
+    """Recognise the kernel, and modprobe's words for its two errors."""
+    return KeyRefused(place=at, unsigned="unsigned" in found[0] or "Required" in found[0])
+
+
+class MokState(Event):
+    """What mokutil says of a key: whether the firmware's list holds it."""
+
+    enrolled: bool
+    file: str | None = None
+
+
+@parses(
+    r"(?:(?P<file>\S+) )?is (?P<state>already enrolled|not enrolled|already in the enrollment request)",
+    "is already enrolled", "is not enrolled", "in the enrollment request",
+)  # fmt: skip
+def mok_state(found: re.Match[str], at: Place) -> MokState:
+    """Recognise `mokutil --test-key` and `--import`."""
+    return MokState(place=at, enrolled=found["state"] == "already enrolled", file=found["file"])
+
+
+class MokTrustFailed(Event):
+    """The boot chain could not tell the kernel that it may trust the enrolled keys."""
+
+
+@parses(
+    r"[^\n]*(?:[Ff]ailed to|[Cc]ould not|[Cc]ouldn't|[Uu]nable to)[^\n]*\bMokListTrusted(?:RT)?\b|"
+    r"\bMokListTrusted(?:RT)?\b[^\n]*(?:failed|[Ff]ailure|Error|not set)",
+    "MokListTrusted",
+)
+def trust_failed(found: re.Match[str], at: Place) -> MokTrustFailed:
+    """Recognise MokManager and shim."""
+    return MokTrustFailed(place=at)
