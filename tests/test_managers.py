@@ -357,7 +357,22 @@ def test_dnf_goes_back_by_its_own_history_or_by_exact_versions() -> None:
     after = Snapshot(manager="dnf", packages={"a": Installed(version="2-1"), "b": Installed(version="1-1")}, transaction="9")
     assert manager.restore(before, after, Kept()) == (("dnf", "-y", "history", "rollback", "7"),)
     unnumbered = Snapshot(manager="dnf", packages=before.packages)
-    assert [argv[-2:] for argv in manager.restore(unnumbered, after, Kept())] == [("remove", "b"), ("install", "a-1-1")]
+    assert [argv[-2:] for argv in manager.restore(unnumbered, after, Kept())] == [("install", "a-1-1"), ("remove", "b")]
+
+
+CONFLICT = """\
+Error:
+ Problem: problem with installed package lab-rival-1.0-1.noarch
+  - package lab-driver-2.0-1.noarch conflicts with lab-rival provided by lab-rival-1.0-1.noarch
+  - conflicting requests
+(try to add '--allowerasing' to command line to replace conflicting packages)
+"""
+
+
+def test_dnf_says_its_problem_in_the_lines_below_the_word() -> None:
+    found = base.manager("dnf").cause(CONFLICT)
+    assert isinstance(found, Phrase)
+    assert str(found.params["text"]).startswith("problem with installed package lab-rival-1.0-1.noarch\n  - package lab-driver")
 
 
 @pytest.mark.parametrize("name", ["zypper", "pacman"])
