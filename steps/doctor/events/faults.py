@@ -25,7 +25,7 @@ class Xid(Event):
 
 
 @parses(
-    r"(?:NVRM: )?Xid \((?:PCI:)?(?P<address>[0-9a-fA-F:.]+)(?: GPU-I:\d+)?\): (?P<number>\d{1,3})"
+    r"(?<!S)Xid \((?:PCI:)?(?P<address>[0-9a-fA-F:.]+)(?: GPU-I:\d+)?\): (?P<number>\d{1,3})\b"
     r"(?:, pid='?(?P<pid>\d+|<unknown>)'?)?(?P<text>[^\n]*)",
     "Xid (",
 )  # fmt: skip

@@ -138,7 +138,7 @@ _REASONS: tuple[tuple[str, ConnectReason], ...] = (
 def connect_failed(found: re.Match[str], at: Place) -> ConnectFailed | None:
     """Recognise NCCL's and gloo's messages with the address and the reason."""
     why = found["why"].lower()
-    reason = next((reason for words, reason in _REASONS if words in why), None)
+    reason: ConnectReason | None = next((named for words, named in _REASONS if words in why), None)
     return ConnectFailed(place=at, address=found["address"], reason=reason, bridge=_of_bridge(found["address"])) if reason else None
 
 
