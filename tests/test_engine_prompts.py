@@ -198,17 +198,18 @@ def test_where_nobody_is_the_safe_default_answers_also_what_a_person_would_be_as
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("kind", "said", "code"),
     [
-        ("choice", 'The profile can answer with prompts.conda-proceed = "yes" | "no"'),
-        ("secret", "only a person may answer (mok-password)"),
-        ("line", "only a person may answer (unknown)"),
+        ("choice", 'The profile can answer with prompts.conda-proceed = "yes" | "no"', 2),
+        ("secret", "only a person may answer (mok-password)", 2),
+        ("line", "only a person may answer (unknown)", 2),
+        ("neighbours", 'prompts.neighbours = "wait" | "notify" | "reboot" | "stop"', 12),
     ],
 )
-def test_where_nobody_is_a_question_ends_the_run_and_names_what_would_have_answered(kind: str, said: str) -> None:
+def test_where_nobody_is_a_question_ends_the_run_and_names_what_would_have_answered(kind: str, said: str, code: int) -> None:
     handle = unattended(asks("a.one", kind))
     state = ended(handle)
-    assert (state.status, state.exit) == ("failed", 2)
+    assert (state.status, state.exit) == ("failed", code)
     error = state.actions["a.one"].error
     assert error is not None
     assert said in text.say("en", error)
