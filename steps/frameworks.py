@@ -263,7 +263,9 @@ def _environments(case: Case, best: Profile) -> tuple[Option, ...]:
     known = pythons_of(case, "torch")
     fitting = candidates.python_candidates(case, known[0] if known else candidates.PYTHONS)
     advised = ("uv", best.environment.python)
-    pairs = [chosen, advised, *(("uv", python) for python in fitting), *(("venv", python) for python in fitting)]
+    # Who has conda is used to it.
+    own = [("conda", advised[1] or fitting[0])] if case.machine.tools.get("conda") and (advised[1] or fitting) else []
+    pairs = [chosen, advised, *own, *(("uv", python) for python in fitting), *(("venv", python) for python in fitting)]
     listed = list(dict.fromkeys(pair for pair in pairs if pair[1]))[: ENVIRONMENTS - 1]
     venv = next((pair for pair in pairs if pair[0] == "venv" and pair[1] == listed[0][1]), None) if listed else None
     if venv and venv not in listed:

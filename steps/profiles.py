@@ -49,7 +49,7 @@ def parse(text: str, name: str) -> Profile:
     if profile.driver.source == "keep" and (profile.driver.branch or profile.driver.flavor):
         key = "driver.branch" if profile.driver.branch else "driver.flavor"
         raise InputError("profile-keep", file=name, line=_line(text, key), key=key)
-    for field in ("proxy", "apt", "pypi", "torch_index", "find_links"):
+    for field in ("proxy", "apt", "pypi", "torch_index", "conda", "find_links"):
         if holds_credentials(getattr(profile.network, field) or ""):
             raise InputError("profile-secret", file=name, line=_line(text, f"network.{field}"), key=f"network.{field}")
     _refuse_answers(profile, text, name)

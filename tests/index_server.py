@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import html
 import io
 import json
@@ -45,8 +46,8 @@ class Index:
         yanked: bool = False,
         padding: int = 0,
     ) -> None:
-        """Add a wheel with its metadata, in a file beside it or only inside."""
-        name, version = file.split("-")[:2]
+        """Add a wheel that can be installed, with its metadata in a file beside it or only inside."""
+        name, version, tag = file.removesuffix(".whl").split("-", 2)
         project = name.replace("_", "-").lower()
         text = f"Metadata-Version: 2.1\nName: {project}\nVersion: {version}\nRequires-Python: {python}\n"
         text += "".join(f"Requires-Dist: {one}\n" for one in requires) + "\nWords.\nRequires-Dist: not-a-header\n"
@@ -56,13 +57,17 @@ class Index:
         if day is not None:
             entry["upload-time"] = f"{day}T10:00:00Z"
         if beside:
-            entry["core-metadata"] = {"sha256": "0"}
+            entry["core-metadata"] = True
             self.bodies[f"/files/{file}.metadata"] = text.encode()
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w") as archive:
             archive.writestr(f"{name}-{version}.dist-info/METADATA", text)
+            archive.writestr(f"{name}-{version}.dist-info/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}\n")
             archive.writestr(f"{name}/weights", b"\0" * padding)
+            held = (*archive.namelist(), f"{name}-{version}.dist-info/RECORD")
+            archive.writestr(held[-1], "".join(f"{one},,\n" for one in held))
         self.bodies[f"/files/{file}"] = packed.getvalue()
+        entry["hashes"] = {"sha256": hashlib.sha256(packed.getvalue()).hexdigest()}
         self.projects.setdefault(project, []).append(entry)
 
     def page(self, project: str) -> tuple[str, bytes]:
@@ -74,9 +79,8 @@ class Index:
         for one in files:
             beside = ' data-core-metadata="true"' if one.get("core-metadata") else ""
             gone = ' data-yanked=""' if one["yanked"] else ""
-            links.append(
-                f'<a href="{one["url"]}#sha256=0" data-requires-python="{html.escape(one["requires-python"])}"{beside}{gone}>x</a>'
-            )
+            link, python = f"{one['url']}#sha256={one['hashes']['sha256']}", html.escape(one["requires-python"])
+            links.append(f'<a href="{link}" data-requires-python="{python}"{beside}{gone}>x</a>')
         return "text/html", f"<!DOCTYPE html><html><body>{''.join(links)}</body></html>".encode()
 
 

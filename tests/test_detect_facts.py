@@ -404,6 +404,16 @@ def test_libraries_that_came_as_wheels_or_by_conda_are_in_their_environment() ->
     assert (base.manager, base.python, base.frameworks) == ("conda", "3.11.9", {"cudnn": "9.3.0.75", "cuda-toolkit": "12.6.3"})
 
 
+def test_environments_are_found_where_the_plan_puts_them() -> None:
+    files = {
+        "/home/user/envs/dl/pyvenv.cfg": "version = 3.12.3\n",
+        "/root/envs/own/conda-meta/history": "",
+        "/root/envs/own/conda-meta/python-3.13.1-h0_0_cpython.json": "{}",
+    }
+    found = {one.path: (one.manager, one.python) for one in detect(recorded(files=files)).environments}
+    assert found == {"/home/user/envs/dl": ("venv", "3.12.3"), "/root/envs/own": ("conda", "3.13.1")}
+
+
 # -- a card that goes away --------------------------------------------------------------------------------------------
 
 

@@ -94,6 +94,8 @@ def test_real_output_is_known_where_it_asks_and_not_where_it_only_looks_so() -> 
         (":: Proceed with installation? [Y/n] ", "pacman-continue"),
         (":: Import PGP key 4AA4767BBC9C4B1D? [Y/n] ", "pacman-key"),
         ("Do you accept the license terms? [yes|no]\n[no] >>> ", "conda-licence"),
+        ("Found conda-prefix at '/home/ana/envs/dl'. Overwrite?: [y/N] ", "mamba-remove"),
+        ("  Total download: 31MB\n\nConfirm changes: [Y/n] ", "mamba-proceed"),
         ("  - Or specify a different location below\n\n[/root/miniconda3] >>> ", "conda-location"),
         ("Do you wish the installer to initialize Miniconda3\nby running conda init? [yes|no]\n[no] >>> ", "conda-init"),
         ("Do you accept the above EULA? (accept/decline/quit): ", "runfile-licence"),

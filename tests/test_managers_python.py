@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 import pytest
@@ -307,11 +306,3 @@ def test_an_ordinary_folder_is_not_turned_into_an_environment(tmp_path: Path, fi
     ended = subprocess.run(look.argv, capture_output=True, text=True, check=False)
     assert (ended.returncode == 0) is free
     assert (str(folder) in ended.stderr) is not free
-
-
-@pytest.mark.parametrize("manager", ["conda", "mamba", "micromamba", "pixi"])
-def test_another_manager_is_never_silently_uv(manager: Literal["conda", "mamba", "micromamba", "pixi"]) -> None:
-    installer = Installer(pythons={"3.12": "/usr/bin/python3.12"}, home=HOME)
-    with pytest.raises(PreflightError) as caught:
-        planned(Profile(environment=EnvironmentAnswers(manager=manager)), installer, "six==1.17.0")
-    assert caught.value.code == "environment-manager"

@@ -326,3 +326,12 @@ def test_a_cpu_build_comes_from_the_persons_own_folder_where_there_is_one() -> N
     assert isinstance(install, Run)
     assert "/srv/wheels" in install.argv
     assert not any("download.pytorch.org" in part for part in install.argv)
+
+
+def test_conda_is_among_the_environments_where_the_person_has_it() -> None:
+    here = machine()
+    for known in (False, True):
+        one = msgspec.structs.replace(here, tools={"conda": "25.5.1" if known else None})
+        groups = {group.key: group for group in frameworks.choices(one, recommend(one).choices or Profile())}
+        managers = [option.value.partition("-")[0] for option in groups["environment"].options]
+        assert (len(managers), "conda" in managers) == (3, known)

@@ -10,6 +10,8 @@ from steps.model.machine import Environment
 
 _CONFIGS = (
     "/opt/bringup/envs/*/pyvenv.cfg",
+    "/root/envs/*/pyvenv.cfg",
+    "/home/*/envs/*/pyvenv.cfg",
     "/root/.local/share/bringup/envs/*/pyvenv.cfg",
     "/home/*/.local/share/bringup/envs/*/pyvenv.cfg",
     "/home/*/*/pyvenv.cfg",
@@ -18,6 +20,7 @@ _CONFIGS = (
     "/opt/*/pyvenv.cfg",
     "/root/*/pyvenv.cfg",
 )
+_OWN_CONDA = ("/opt/bringup/envs/*", "/root/envs/*", "/home/*/envs/*")
 _CONDA = ("/opt/{}", "/root/{}", "/home/*/{}", "/usr/local/{}")
 _CONDA_NAMES = ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "conda")
 _CONDA_LIBRARIES = ("cudnn", "nccl", "cuda-version", "cuda-toolkit", "cudatoolkit")
@@ -44,6 +47,10 @@ def environments(host: Probes) -> tuple[Environment, ...]:
         for config in host.glob(pattern):
             path = str(PurePosixPath(config).parent)
             found.setdefault(path, _venv(host, path, host.read(config) or ""))
+    for own in _OWN_CONDA:
+        for history in (*host.glob(f"{own}/conda-meta/history"), *host.glob(f"{own}/.pixi/envs/default/conda-meta/history")):
+            path = str(PurePosixPath(history).parent.parent)
+            found.setdefault(path, _conda(host, path))
     for folder in _CONDA:
         for name in _CONDA_NAMES:
             base = folder.format(name)

@@ -57,8 +57,9 @@ def target_of(asked: Asked, host: Host, machine: Machine, environ: Mapping[str, 
     # What this machine's environment says about indexes and proxies is nothing about a recorded one.
     fetching = installer.settings(host, {} if host.rehearsal else environ, home=owner.home, user=owner.name, uid=owner.uid)
     if host.rehearsal:
-        # A capture says nothing about interpreters; every distribution that is rehearsed has this one.
-        fetching = msgspec.structs.replace(fetching, own_python="/usr/bin/python3")
+        # A capture says nothing about interpreters and managers; every distribution that is rehearsed has this one.
+        named = {name: name for name in ("conda", "mamba", "micromamba", "pixi")}
+        fetching = msgspec.structs.replace(fetching, own_python="/usr/bin/python3", managers=named)
     elif host.root == "/":
         fetching = msgspec.structs.replace(fetching, own_python=resources.self_command()[0])
     return Target(

@@ -41,6 +41,7 @@ def settings(host: Host, environ: Mapping[str, str], *, home: str, user: str | N
     variables = (environ.get(name, "").strip() for name in ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE"))
     return Installer(
         uv=_uv(host, environ, home),
+        managers=_managers(host, environ, home),
         pythons=_pythons(host, home),
         index_url=index[0] if index else None,
         extra_index_urls=extra,
@@ -128,6 +129,28 @@ def _uv(host: Host, environ: Mapping[str, str], home: str) -> str | None:
         *(["/opt/bringup/uv/bin"] if home == "/root" else []),
     ]
     return next((f"{folder}/uv" for folder in folders if folder.startswith("/") and host.exists(f"{folder}/uv")), None)
+
+
+_CONDA_FOLDERS = ("miniforge3", "mambaforge", "miniconda3", "anaconda3", "conda")
+
+
+def _managers(host: Host, environ: Mapping[str, str], home: str) -> Mapping[str, str]:
+    """Return the paths of conda and its kin: on the person's PATH, as their shell set them up, else where they are usually put."""
+    path = environ.get("PATH", "").split(":")
+    bases = [f"{top}/{name}/bin" for name in _CONDA_FOLDERS for top in (home, "/opt")]
+    said = (environ.get("CONDA_EXE", ""), environ.get("MAMBA_EXE", ""))
+    found: dict[str, str] = {}
+    for name, folders in (
+        ("conda", bases),
+        ("mamba", bases),
+        ("micromamba", [f"{home}/.local/bin", f"{home}/bin", f"{home}/micromamba/bin", "/usr/local/bin"]),
+        ("pixi", [f"{home}/.pixi/bin", f"{home}/.local/bin"]),
+    ):
+        places = [*(one for one in said if one.rpartition("/")[2] == name), *(f"{folder}/{name}" for folder in (*path, *folders))]
+        at = next((place for place in places if place.startswith("/") and host.exists(place)), None)
+        if at is not None:
+            found[name] = at
+    return found
 
 
 def _pythons(host: Host, home: str) -> Mapping[str, str]:

@@ -24,20 +24,31 @@ for wanted in sys.argv[1:]:
     if not all(file.locate().exists() for file in found.files or () if not file.name.endswith(".pyc")):
         sys.exit(1)
 """
-# One line, because plans show it.
-FREEZE = (
-    "import sys, importlib.metadata as m; open(sys.argv[1], 'w').writelines(sorted("
-    "d.metadata['Name'].lower() + '==' + d.version + '\\n' for d in m.distributions() if d.metadata['Name'] not in ('pip', 'setuptools')))"
+# One line each from here on, because plans show them.
+_LISTED = (
+    "d.metadata['Name']{lower} + '==' + d.version + '\\n' for d in m.distributions()"
+    " if d.metadata['Name'] not in ('pip', 'setuptools', 'wheel')"
 )
+FREEZE = f"import sys, importlib.metadata as m; open(sys.argv[1], 'w').writelines(sorted({_LISTED.format(lower='.lower()')}))"
 # What an environment held before us; the first try's word stands. Nothing in it: it is new, and undo removes it whole.
 REMEMBER = (
-    "import os, sys, importlib.metadata as m; os.path.exists(sys.argv[1]) or open(sys.argv[1], 'w').writelines("
-    "d.metadata['Name'] + '==' + d.version + '\\n' for d in m.distributions() if d.metadata['Name'] not in ('pip', 'setuptools'))"
+    f"import os, sys, importlib.metadata as m; os.path.exists(sys.argv[1]) or open(sys.argv[1], 'w').writelines({_LISTED.format(lower='')})"
 )
 PUT_BACK = "import os, subprocess, sys; sys.exit(subprocess.call(sys.argv[2:]) if os.path.getsize(sys.argv[1]) else 0)"
-
-# Before anything is made: an ordinary folder of the person's is not turned into an environment.
+# Before anything is made: an ordinary folder of the person's is not turned into an environment, and one of another Python is not
+# overwritten. Its line is read and not asked: a broken environment has no Python that could answer.
 IS_FREE = (
-    "import os, sys; p = sys.argv[1]; sys.exit(os.path.isdir(p) and bool(os.listdir(p)) and not os.path.exists(p + '/pyvenv.cfg')"
-    " and p + ' holds files and is no Python environment. Nothing was changed in it: choose another folder.')"
+    "import glob, os, pathlib, re, sys; p, line = sys.argv[1:]; at = lambda n: os.path.join(p, n); cfg = at('pyvenv.cfg'); "
+    "marks = any(os.path.exists(at(n)) for n in ('pyvenv.cfg', 'conda-meta', 'pixi.toml')); "
+    "text = open(cfg, errors='replace').read() if os.path.isfile(cfg) else ''; "
+    "text += ''.join('\\nversion = ' + f.rpartition('/python-')[2] for f in glob.glob(at('conda-meta/python-3*.json'))); "
+    "has = re.search(r'^version(?:_info)?\\s*=\\s*(\\d+\\.\\d+)', text, re.M); "
+    "near = next(a for a in (pathlib.Path(p), *pathlib.Path(p).parents) if a.exists()); "
+    "sys.exit((os.path.isfile(p) and p + ' is a file. Nothing was changed: choose another folder.')"
+    " or (not marks and os.path.isdir(p) and bool(os.listdir(p)) and p + ' holds files and is no Python environment."
+    " Nothing was changed in it: choose another folder.')"
+    " or (has and has[1] != line and p + ' is an environment of Python ' + has[1] + ', not ' + line + '."
+    " Nothing was changed in it: choose another environment.name.')"
+    " or (not os.access(near, os.W_OK | os.X_OK) and str(near) + ' is not yours to write. Nothing was changed:"
+    " choose another folder with environment.path.') or 0)"
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from steps.managers.python import any_python, fetching
+from steps.managers.fetching import fetching
+from steps.managers.python import any_python
 from steps.model.action import AnyAction, Command, FileIs, RemovePath, Run, Succeeds
 from steps.model.base import Words, phrase
 from steps.model.plan import Target
@@ -60,7 +61,7 @@ def install(
             by="user",
             needs=(f"{id}-folder",),
             argv=pip,
-            env=fetch.environment("venv"),
+            env=fetch.environment("pip"),
             done_when=(Succeeds(argv=(f"{place}/bin/{name}", "--version")),),
             download_bytes=3_000_000,
             seconds=8,

@@ -24,6 +24,8 @@ class Installer(Record):
 
     uv: str | None = None
     """Path of `uv`; `None` when it has to be fetched first."""
+    managers: Mapping[str, str] = {}
+    """Where `conda` and its kin are, by name; what the person does not have is missing."""
     pythons: Mapping[str, str] = {}
     """Installed interpreters by line: "3.12" → its path."""
     own_python: str | None = None

@@ -14,6 +14,8 @@ from steps.model.base import Record
 from steps.model.finding import Patch
 
 Auto = Literal["auto", "off"]
+EnvironmentManager = Literal["uv", "venv", "conda", "mamba", "micromamba", "pixi"]
+"""Who makes an environment."""
 
 
 class DriverAnswers(Record):
@@ -50,7 +52,7 @@ class NcclAnswers(Record):
 class EnvironmentAnswers(Record):
     """Where the frameworks go; `python` is a line such as "3.12"."""
 
-    manager: Literal["uv", "venv", "conda", "mamba", "micromamba", "pixi"] | None = None
+    manager: EnvironmentManager | None = None
     name: str | None = None
     path: str | None = None
     python: str | None = None
@@ -73,12 +75,13 @@ class ContainerAnswers(Record):
 
 
 class NetworkAnswers(Record):
-    """How the network is reached; `apt`, `pypi` and `torch_index` are mirrors: URLs or preset names of the catalogue."""
+    """How the network is reached; `apt`, `pypi`, `torch_index` and `conda` are mirrors: URLs or preset names of the catalogue."""
 
     proxy: str | None = None
     apt: str | None = None
     pypi: str | None = None
     torch_index: str | None = None
+    conda: str | None = None
     find_links: str | None = None
     ca_file: str | None = None
 
