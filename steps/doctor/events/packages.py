@@ -179,7 +179,7 @@ def overwrite(found: re.Match[str], at: Place) -> Overwrite:
 
 
 @parses(
-    r"['\"`‘“«»] ?(?P<file>/[^'\"’”«»]+?) ?['\"’”«»][^\n]{0,40}?"
+    r"['\"`‘“«»] ?(?P<file>/[^'\"’”«»]+?) ?['\"’”«»][^\n]{0,80}?"
     r"(?:other instances of package|autres instances du paquet|anderen Instanzen des Paket\w+|otras instancias del paquetes?|"
     r"outras instâncias do pacote|altre istanze del pacchetto|других экземпляров пакета|软件包) (?P<package>[a-z0-9][\w.+-]*)(?::\w+)?",
     "other instances of", "autres instances du", "anderen Instanzen", "otras instancias", "outras instâncias", "altre istanze",

@@ -338,7 +338,7 @@ def _old_branch(event: Unmet) -> bool:
     )
     ours = bool(
         re.match(
-            r"cuda(?:-\d|-runtime|-demo|-drivers|$)|nvidia-cuda|nvidia-cudnn|nvidia-profiler|libcuinj64|libcublas|libcudart|libcudnn|libnvblas|libnccl|nvidia-visual",
+            r"cuda(?:-\d|-runtime|-demo|$)|nvidia-cuda|nvidia-cudnn|nvidia-profiler|libcuinj64|libcublas|libcudart|libcudnn|libnvblas|libnccl|nvidia-visual",
             event.name,
         )
     )
