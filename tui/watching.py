@@ -37,6 +37,25 @@ class Spool(Protocol):
         ...
 
 
+class AtWork(Protocol):
+    """What a package manager says of its present work."""
+
+    @property
+    def phase(self) -> str:
+        """Either `download` or `install`."""
+        ...
+
+    @property
+    def percent(self) -> float:
+        """How much of this phase is done."""
+        ...
+
+    @property
+    def objects(self) -> int | None:
+        """How many objects a module's build has made so far; `None` while none is built."""
+        ...
+
+
 class Watched(Protocol):
     """What a viewer needs of a run: `steps.engine.client.RunHandle` is one."""
 
@@ -65,6 +84,10 @@ class Watched(Protocol):
 
     def spool(self, action_id: str, /) -> Spool:
         """Return the output of an action."""
+        ...
+
+    def work(self, action_id: str, /) -> AtWork | None:
+        """Return how far a package manager is with an action; `None` when it says nothing."""
         ...
 
     def answer(self, seq: int, text: str, /) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from steps.engine.client import Spool
+from steps.engine.progress import Work
 from steps.errors import InputError
 from steps.model.action import AnyAction, Manual, Packages, Reboot, Run, Write
 from steps.model.base import Words, phrase
@@ -34,6 +35,7 @@ class FakeRun:
         self.vanished = False
         self.rungs: tuple[Rung, ...] | None = None
         self.goes: tuple[str, ...] = ()
+        self.works: dict[str, Work] = {}
         self._state = RunState(
             status="running", started=START, actions={action.id: ActionState(id=action.id) for action in self.plan.actions}
         )
@@ -75,6 +77,9 @@ class FakeRun:
 
     def spool(self, action_id: str) -> Spool:
         return Spool(Path(self.folder) / "output" / f"{action_id}.log")
+
+    def work(self, action_id: str) -> Work | None:
+        return self.works.get(action_id)
 
     def verdict(self) -> tuple[Rung, ...] | None:
         return self.rungs

@@ -113,9 +113,14 @@ print("left with", os.read(0, 100) if select.select([0], [], [], 1)[0] else b"",
 """
 
 
+def nothing(data: str) -> None:
+    """Answer nothing."""
+
+
 @pytest.mark.ui
 def test_a_silent_terminal_is_painted_at_once(tmp_path: Path) -> None:
     with closing(Viewer(tmp_path)) as viewer:
+        viewer.screen.write_process_input = nothing  # type: ignore[method-assign]
         viewer.until(lambda seen: "following" in seen)
         viewer.press(b"?")
         assert viewer.until(lambda seen: "Esc" in seen) < 2

@@ -11,7 +11,7 @@ from tests.ui.viewer_terminal import Viewer
 
 pytestmark = pytest.mark.ui
 LINES = 200_000
-MOST_MB = 60
+MOST_MB = 50
 
 
 def test_a_flood_neither_fills_memory_nor_holds_up_keys_nor_loses_a_line(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from steps.engine.progress import Work
 from steps.model.verdict import Rung
 from steps.text import Language
 from tests.ui.fake_run import START, FakeRun, asking, by_hand, failed, halfway, rebooting
@@ -282,3 +283,14 @@ async def test_a_small_window_shrinks_to_the_state(tmp_path: Path) -> None:
         await until(pilot, lambda: shows(app, "3 of 9   6:55 gone"))
         await pilot.resize_terminal(80, 24)
         await until(pilot, lambda: shows(app, "Building initial module"))
+
+
+async def test_the_package_managers_own_progress_stands_beside_its_action(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    run.works["driver.install"] = Work(phase="download", percent=61.4)
+    app = Watching(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "4:12   download 61 %"))
+        run.works["driver.install"] = Work(phase="install", percent=20, objects=120)
+        app.now += 60
+        await until(pilot, lambda: shows(app, "usually 12 min", "Silence is normal while the module is built. 120 objects are compiled."))

@@ -46,6 +46,8 @@ class Viewer:
         self.folder = folder
         self.screen = pyte.Screen(80, 24)
         self._stream = pyte.ByteStream(self.screen)
+        # A terminal answers; a test that wants a silent one takes the answers away.
+        self.screen.write_process_input = lambda data: self.press(data.encode())  # type: ignore[method-assign]  # pyte's own hook
         self.painted = 0
         source = _VIEWER.format(root=str(ROOT), folder=str(folder))
         home = {"PATH": os.environ["PATH"], "HOME": str(folder), "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}

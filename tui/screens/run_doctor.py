@@ -41,6 +41,38 @@ def _blocks(handle: Watched, action: str) -> Iterator[bytes]:
         at += len(block)
 
 
+class Doctor:
+    """Asks once for each failed action, in a thread beside the screen, which is drawn anew when there is an answer."""
+
+    def __init__(self, screen: Page, handle: Watched) -> None:
+        self._screen = screen
+        self._handle = handle
+        self._said: dict[str, Verdict | None] = {}
+
+    def ask(self, action: str) -> None:
+        """Begin to find out what is behind the failure of an action, unless that was asked already."""
+        if action not in self._said:
+            self._said[action] = None
+            self._screen.run_worker(lambda: self._hear(action), thread=True, exit_on_error=False)
+
+    def said_of(self, action: str) -> Verdict | None:
+        """Return what is behind the failure; `None` when nothing is known of it, or not yet."""
+        return self._said.get(action)
+
+    def forget(self) -> None:
+        """Forget what was said: a step that is tried again may fail for another reason."""
+        self._said.clear()
+
+    def _hear(self, action: str) -> None:
+        verdict = asked(self._handle, action)
+        if verdict is not None and self._screen.is_running:
+            self._screen.app.call_from_thread(self._take, action, verdict)
+
+    def _take(self, action: str, verdict: Verdict) -> None:
+        self._said[action] = verdict
+        self._screen.redraw()
+
+
 class RepairPage(ReadingPage):
     """The cause with its evidence, the repair step by step with the commands to type, what to avoid, and the proof."""
 

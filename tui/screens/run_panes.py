@@ -13,6 +13,7 @@ from tui.screens.run_seen import Seen, hours
 from tui.theme import MARKS
 from tui.watching import background, cause, title
 from tui.widgets.action_list import rule
+from tui.widgets.light_vt import plain
 from tui.widgets.log_pane import LogPane
 
 if TYPE_CHECKING:
@@ -35,6 +36,12 @@ def log_rule(seen: Seen, pane: LogPane, shown: str | None, columns: int, *, clos
     else:
         place = seen.say("rule.place", at=f"{pane.last_shown:,}", lines=f"{pane.total:,}")
     return rule(label, place, columns)
+
+
+def last_line(pane: LogPane, columns: int) -> list[Line]:
+    """Return the last line of the log, which stands for it while it is closed."""
+    lines = pane.lines.tail(1) if pane.lines is not None else []
+    return [(Span(" " + cut(plain(line).strip(), columns - 2), "mute"),) for line in lines]
 
 
 class WayOut(NamedTuple):

@@ -12,7 +12,7 @@ from steps.model.run import LOG_IN_AGAIN, ActionState, RunState
 from steps.text import Language, say
 from tui.cells import Line, Span, width
 from tui.theme import MARKS
-from tui.watching import Progress, about, clock, focus, installing, of, progress, title
+from tui.watching import AtWork, Progress, about, clock, focus, installing, of, progress, title
 
 Face = Literal["log", "question", "failed", "reboot", "gone", "ended"]
 """What the run shows by itself, when nothing else is opened over it."""
@@ -35,6 +35,8 @@ class Seen(NamedTuple):
     gone: bool
     quiet: float
     """Seconds without output of the action that matters now."""
+    work: AtWork | None = None
+    """What the package manager says of the action that matters now."""
     attached: int | None = None
     """Lines that were there when this viewer came back to the run, while that is worth saying."""
 
@@ -191,6 +193,8 @@ def _second_line(seen: Seen) -> Line:
     quiet = clock(seen.quiet, seen.language)
     if usual is None:
         return _marked("info", seen.say("line.no-output", time=quiet)) if seen.quiet >= _UNUSUAL else ()
+    if seen.quiet <= usual and seen.work is not None and seen.work.objects:
+        return _marked("running", seen.say("line.objects", n=f"{seen.work.objects:,}"), mark="·")
     if seen.quiet <= usual:
         return _marked("running", _normal(seen, usual), mark="·")
     return _marked("catch", seen.say("line.too-quiet", time=quiet, usual=clock(usual, seen.language)))

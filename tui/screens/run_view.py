@@ -17,11 +17,11 @@ from steps.text import say, say_error
 from tui.cells import BLANK, Line, Span, cut, width
 from tui.screens.base import LEAST_COLUMNS, LEAST_ROWS, Key, Page
 from tui.screens.prompt import Question, known
-from tui.screens.run_doctor import asked
-from tui.screens.run_panes import Ask, ask_lines, failure_lines, log_rule, reboot_lines
+from tui.screens.run_doctor import Doctor
+from tui.screens.run_panes import Ask, ask_lines, failure_lines, last_line, log_rule, reboot_lines
 from tui.screens.run_seen import Seen, face, header_words, next_words, state_lines, state_words, title_words
 from tui.theme import spelled, style
-from tui.watching import ENDED, PROOF_FAILED, Quiet, Watched, deciding, focus, gone, of
+from tui.watching import ENDED, PROOF_FAILED, AtWork, Quiet, Watched, deciding, focus, gone, of
 from tui.widgets.action_list import WINDOW, action_rows, rule
 from tui.widgets.answer_field import AnswerField
 from tui.widgets.header import header
@@ -36,6 +36,8 @@ _SLOW_CLOCK = 5.0
 """Seconds in which times count on a slow link."""
 POLL = 0.25
 """Seconds between two looks at the journal."""
+_POLLS_A_LOOK = 4
+"""At every so many looks the package manager's own progress is read too: a build's whole log."""
 _GONE_AFTER = 8
 """Looks without a runner before it counts as gone: one is starting in the first of them."""
 _WELCOME = 10.0
@@ -57,7 +59,8 @@ class RunView(Page):
         self.busy = False
         """Whether a runner is being started right now; the journal is left alone for so long."""
         self._now = now
-        self._ticks = 0
+        self._ticks = self._polls = 0
+        self._work: AtWork | None = None
         self._state: RunState = handle.state()
         self._back_at: float | None = now() if attached else None
         self._without = 0
@@ -74,8 +77,7 @@ class RunView(Page):
         self._field = AnswerField()
         self._searching = False
         self._cursor = 0
-        self._verdict: tuple[str, Verdict | None] | None = None
-        """What the doctor said to which failed action; `None` until he was asked."""
+        self._doctor = Doctor(self, handle)
         self._telling: tuple[str, tuple[str, ...]] = ("", ())
         self._said = ""
         self._placed = (0, 0)
@@ -120,6 +122,9 @@ class RunView(Page):
         action = self.handle.plan.actions[index]
         size = self.handle.spool(action.id).size()
         self._silence = self._quiet.seconds(action.id, size, of(state, action.id), self._now())
+        if self._polls % _POLLS_A_LOOK == 0:
+            self._work = self.handle.work(action.id) if of(state, action.id).status == "running" else None
+        self._polls += 1
         self._follow_question()
         self._choose_log(index)
         if state.status not in ENDED:
@@ -131,31 +136,15 @@ class RunView(Page):
             if self._over():
                 return
         if state.status == "failed":
-            self._ask_doctor(action.id)
-        self.redraw()
-
-    def _ask_doctor(self, action: str) -> None:
-        """Ask once what is behind a failure, beside the screen."""
-        if self._verdict is None or self._verdict[0] != action:
-            self._verdict = (action, None)
-            self.run_worker(lambda: self._hear_doctor(action), thread=True, exit_on_error=False)
-
-    def _hear_doctor(self, action: str) -> None:
-        """Take the doctor's answer, in the thread that asked."""
-        verdict = asked(self.handle, action)
-        if verdict is not None and self.is_running:
-            self.app.call_from_thread(self._heard, action, verdict)
-
-    def _heard(self, action: str, verdict: Verdict) -> None:
-        """Show what the doctor said."""
-        self._verdict = (action, verdict)
+            self._doctor.ask(action.id)
+        else:
+            self._doctor.forget()
         self.redraw()
 
     @property
     def verdict(self) -> Verdict | None:
         """What the doctor said to the failure that is shown, or `None`."""
-        known = self._verdict
-        return known[1] if known is not None and self._state.status == "failed" and known[0] == self.seen.action.id else None
+        return self._doctor.said_of(self.seen.action.id) if self._state.status == "failed" else None
 
     def on_log_pane_moved(self) -> None:
         """Say the new place in the rule."""
@@ -204,7 +193,8 @@ class RunView(Page):
         back = None
         if self._back_at is not None and now - self._back_at < _WELCOME:
             back = self.pane.total
-        return Seen(self.handle.plan, self._state, self.handle.id, now, self.shell.language, self._gone, self._silence, back)
+        language = self.shell.language
+        return Seen(self.handle.plan, self._state, self.handle.id, now, language, self._gone, self._silence, self._work, back)
 
     # --- words ----------------------------------------------------------------------------------------
 
@@ -252,7 +242,8 @@ class RunView(Page):
             foot = [self._search_line(columns), *foot[-2:]]
         head: list[Line] = [self.header_line(columns), (Span(" " + cut(self.title_words(), columns - 2), "strong"),)]
         if not self._full:
-            head += action_rows(seen.plan, seen.state, seen.now, seen.language, columns=columns, most=self._list_rows(rows))
+            most = self._list_rows(rows)
+            head += action_rows(seen.plan, seen.state, seen.now, seen.language, columns=columns, most=most, work=seen.work)
         head.append(self._rule(columns))
         room = rows - len(head) - len(foot)
         body = self._body(columns, room)
@@ -310,12 +301,7 @@ class RunView(Page):
             case "reboot":
                 return reboot_lines(seen, columns)
             case _:
-                return self._last_line(columns) if self.shell.low_bandwidth else None
-
-    def _last_line(self, columns: int) -> list[Line]:
-        """Return the last line of the log, which stands for it while it is closed."""
-        lines = self.pane.lines.tail(1) if self.pane.lines is not None else []
-        return [(Span(" " + cut(plain(line).strip(), columns - 2), "mute"),) for line in lines]
+                return last_line(self.pane, columns) if self.shell.low_bandwidth else None
 
     def _deciding(self, action: str) -> tuple[str, ...]:
         """Return the lines that decide why an action failed; read once."""

@@ -11,7 +11,7 @@ from steps.model.run import ActionState, ActionStatus, RunState
 from steps.text import Language, say
 from tui.cells import Line, Span, cut, pad, width
 from tui.theme import MARKS
-from tui.watching import about, clock, focus, of, taken
+from tui.watching import AtWork, about, clock, focus, of, taken
 
 WINDOW = 9
 """Rows of the list; it moves so that the action that runs stays in view."""
@@ -25,15 +25,19 @@ _INK: Mapping[ActionStatus, str] = {
 _LOUD = frozenset({"running", "asks", "failed"})
 
 
-def action_rows(plan: Plan, state: RunState, now: float, language: Language, *, columns: int, most: int = WINDOW) -> list[Line]:
-    """Return at most `most` rows, those around the action that matters now."""
+def action_rows(
+    plan: Plan, state: RunState, now: float, language: Language, *, columns: int, most: int = WINDOW, work: AtWork | None = None
+) -> list[Line]:
+    """Return at most `most` rows, those around the action that matters now; `work` is what its package manager says."""
     total = len(plan.actions)
+    here = focus(plan, state)
     count = min(total, most)
-    first = max(0, min(focus(plan, state) - 2, total - count))
-    return [_row(first + at, plan, state, now, language, columns=columns) for at in range(count)]
+    first = max(0, min(here - 2, total - count))
+    rows = range(first, first + count)
+    return [_row(at, plan, state, now, language, columns=columns, work=work if at == here else None) for at in rows]
 
 
-def _row(index: int, plan: Plan, state: RunState, now: float, language: Language, *, columns: int) -> Line:
+def _row(index: int, plan: Plan, state: RunState, now: float, language: Language, *, columns: int, work: AtWork | None = None) -> Line:
     """Return one row."""
     action = plan.actions[index]
     one = of(state, action.id)
@@ -49,7 +53,7 @@ def _row(index: int, plan: Plan, state: RunState, now: float, language: Language
         if seconds is not None and one.status not in ("waiting", "already", "kept", "undone") and not needs_reboot
         else ""
     )
-    note = _note(action, one, language, among_root=plan.needs_root)
+    note = _note(action, one, language, among_root=plan.needs_root, work=work)
     # In wide windows the name gets what is left; without a time and a note it may run on over their columns.
     longest = max(width(say(language, one.title)) for one in plan.actions)
     name_cells = (_NAME if longest <= _NAME else _LONG_NAME) + max(0, min(columns - 80, 30))
@@ -65,7 +69,7 @@ def _row(index: int, plan: Plan, state: RunState, now: float, language: Language
     )
 
 
-def _note(action: AnyAction, one: ActionState, language: Language, *, among_root: bool) -> str:
+def _note(action: AnyAction, one: ActionState, language: Language, *, among_root: bool, work: AtWork | None) -> str:
     """Return the last column: what is normal, or what came of it."""
     if one.status == "failed" and one.exit is not None:
         return say(language, phrase("run.note.exit", exit=one.exit))
@@ -74,6 +78,8 @@ def _note(action: AnyAction, one: ActionState, language: Language, *, among_root
     if one.status in ("already", "skipped", "kept"):
         return say(language, phrase(f"run.note.{one.status}"))
     if one.status == "running":
+        if work is not None and work.phase == "download":
+            return say(language, phrase("run.note.download", percent=int(work.percent)))
         if action.by == "user" and among_root:
             return say(language, phrase("run.note.as-you"))
         if action.quiet_seconds is not None or (action.seconds or 0) >= 60:
