@@ -311,6 +311,9 @@ MADE: tuple[Made, ...] = (
         "repodata/repomd.xml [OpenSSL SSL_connect: SSL_ERROR_SYSCALL]\n",
         files={**ROCKY, "/etc/dnf/dnf.conf": "[main]\nproxy=http://user:secret@proxy.example:8080\n"},
     ),
+    Made("disk-full-during-install", "Disk Requirements:\n   At least 2100MB more space needed on the / filesystem.\n", files=ROCKY),
+    Made("boot-partition-full", "  installing package kernel-core-6.8.5-301.fc40.x86_64 needs 34MB more space on the /boot filesystem\n"),
+    Made("dpkg-interrupted", "", {"dpkg --audit": "The following packages are not configured:\n nvidia-dkms-535 NVIDIA DKMS package\n"}),
     # -- Secure Boot
     Made(
         "mok-not-enrolled",
@@ -357,6 +360,12 @@ MADE: tuple[Made, ...] = (
         "nouveau-running-until-reboot",
         "WARNING: Nouveau is running: any attempt to disable it will not take effect until after a reboot.\nInstallation of the NVIDIA "
         "Accelerated Graphics Driver for Linux-x86_64 (version: 570.86.16) is now complete.\n",
+    ),
+    Made(
+        "vfio-owns-gpu",
+        "",
+        {"dmesg": "NVRM: GPU 0000:81:00.0 is already bound to vfio-pci.\nNVRM: The NVIDIA probe routine was not called for 1 device(s).\n"},
+        never=("in-tree-driver-owns-gpu",),
     ),
     # -- the bus
     Made("gpu-absent-from-pci", "", {"lspci -nn -d 10de:": "", "nvidia-smi": FAILED}, never=("gpu-fell-off-bus",)),

@@ -123,7 +123,10 @@ class ProbeNotCalled(Event):
     """The module was not offered a card because another driver has it."""
 
 
-@parses(r"NVIDIA probe routine was not called for \d+ device", "probe routine was not")
+@parses(
+    r"NVIDIA probe routine was not called for \d+ device|obtained ownership of the NVIDIA device",
+    "probe routine was not", "obtained ownership of",
+)  # fmt: skip
 def probe_not_called(found: re.Match[str], at: Place) -> ProbeNotCalled:
     """Recognise the driver's message."""
     return ProbeNotCalled(place=at)

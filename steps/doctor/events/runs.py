@@ -136,15 +136,16 @@ class NoSpace(Event):
 _FULL = (
     r"(?:No space left on device|[Nn]ot? enough (?:free )?(?:disk )?space|don't have enough free space|设备上没有空间|裝置上已無多餘空間|"
     r"Aucun espace disponible|[Kk]ein Speicherplatz|[Kk]ein Platz mehr|No queda espacio|Não há espaço|Spazio esaurito|ENOSPC|"
-    r"Disk requirements:|At least \S+ more space needed|Disk quota exceeded)"
+    r"Disk requirements:|At least \S+ more space needed|Disk quota exceeded|"
+    r"needs \S+ more space on|Ensure there is enough space)"
 )
 _WRITERS: tuple[tuple[Writer, str], ...] = (
     ("pip", r"Errno 28|os error 28|OSError\(28|pip|uv(?:x)? |\.whl"),
     (
         "initramfs",
-        r"mkinitramfs|initramfs|initrd|/boot/|dracut|mkinitcpio|cannot write (?:compressed )?block|\b(?:zstd|lz4|xz|cpio)\b|/(?i:efi)/",
+        r"mkinitramfs|initramfs|initrd|/boot\b|dracut|mkinitcpio|cannot write (?:compressed )?block|\b(?:zstd|lz4|xz|cpio)\b|/(?i:efi)/",
     ),
-    ("packages", r"dpkg|apt|copy_file|extract|/usr|/var|/opt|rpm|installing package|cuda|NVIDIA-Linux|partition / "),
+    ("packages", r"dpkg|apt|copy_file|extract|/usr|/var|/opt|rpm|installing package|cuda|NVIDIA-Linux|filesystem|space in /tmp"),
 )
 
 
@@ -152,7 +153,8 @@ _WRITERS: tuple[tuple[Writer, str], ...] = (
     rf"^[^\n]*{_FULL}[^\n]*(?:\n[^\n]*(?:mkinitramfs|update-initramfs|more space needed|MB is needed|MB more space)[^\n]*){{0,2}}",
     "No space left", "enough free space", "enough disk space", "enough space", "没有空间", "裝置上已無", "Aucun espace",
     "ein Speicherplatz",
-    "ein Platz mehr", "No queda espacio", "Não há espaço", "Spazio esaurito", "ENOSPC", "Disk requirements:", "more space needed",
+    "ein Platz mehr", "No queda espacio", "Não há espaço", "Spazio esaurito", "ENOSPC", "Disk requirements:",
+    "more space needed", " more space on", "there is enough space",
     "quota exceeded",
     lines=3,
 )  # fmt: skip

@@ -68,8 +68,9 @@ def in_tree(seen: Evidence) -> Answer:
     log = seen.first(OwnedBy, lambda event: event.driver in _IN_TREE)
     uncalled = seen.first(ProbeNotCalled)
     others = [told for name, told in owners(seen) if name not in _IN_TREE]
-    if others and bus is None:
-        return out(*others)
+    lent = seen.first(OwnedBy, lambda event: event.driver.startswith("vfio"))
+    if (others or lent) and bus is None:
+        return out(*others, lent)
     if (bus is None and log is None and uncalled is None) or seen.driver_answers or (bus is None and seen.modules.loads("nvidia")):
         return None
     owner = bus[0] if bus else log.driver if log else next((name for name in _IN_TREE if seen.modules.loads(name)), "nouveau")

@@ -21,6 +21,9 @@ def half_configured(seen: Evidence) -> tuple[Fact, ...]:
         if argv[:2] == ("dpkg", "-l") and not rows:
             lines = re.finditer(r"^[ih][UFHWt][R ]? +(?P<name>[^\s:]+).*$", seen.host.run(argv).stdout, re.MULTILINE)
             rows = [fact(line["name"], " ".join(argv), " ".join(line[0].split())) for line in lines]
+        if argv in (("dpkg", "--audit"), ("dpkg", "-C")):
+            lines = re.finditer(r"^ (?P<name>[a-z0-9][\w.+:-]*) {1,}\S.*$", seen.host.run(argv).stdout, re.MULTILINE)
+            rows += [fact(line["name"], " ".join(argv), line[0].strip()) for line in lines]
     return tuple(sorted(rows, key=lambda row: row.value != "openssh-server"))
 
 
