@@ -15,7 +15,8 @@ from tui.gate import FAR, Gate
 from tui.painter import Painter
 from tui.theme import Marks
 
-_MOST_ESCAPE = 1.0
+_NEAR_ESCAPE, _UNKNOWN_ESCAPE, _MOST_ESCAPE = 0.1, 0.5, 1.0
+"""Seconds that the rest of a sequence is waited for: at hand, over SSH before anything is known of the link, and at most."""
 
 
 class LeanApp(App[int]):
@@ -36,6 +37,8 @@ class LeanApp(App[int]):
         self._probe: bool | None = True if probe else None
         """Whether the width of an ambiguous sign is still to be asked; `None` when it is known or does not matter."""
         self._later: Timer | None = None
+        if over_ssh:
+            _wait_for_sequences(_UNKNOWN_ESCAPE)
 
     # --- the link -------------------------------------------------------------------------------
 
@@ -71,8 +74,7 @@ class LeanApp(App[int]):
         trip = self.gate.trip
         if trip is None or not self._over_ssh:
             return
-        # An answer that is cut in two by the link must not be taken for the Escape key and letters.
-        constants.__dict__["ESCAPE_DELAY"] = max(constants.ESCAPE_DELAY, min(_MOST_ESCAPE, 3 * trip)) if trip > FAR else 0.1
+        _wait_for_sequences(min(_MOST_ESCAPE, max(_UNKNOWN_ESCAPE, 3 * trip)) if trip > FAR else _NEAR_ESCAPE)
         if self.gate.far and not self._decided and not self.gate.slow:
             self.gate.slow = True
             self.link_changed()
@@ -130,3 +132,9 @@ class LeanApp(App[int]):
         """Paint everything at the new size: terminals move what they show in ways of their own."""
         self.painter.forget()
         self.call_after_refresh(self.send_frame)
+
+
+def _wait_for_sequences(seconds: float) -> None:
+    """Let Textual wait so long for the rest of a sequence: one that the link cuts in two must not be taken for Escape and letters."""
+    # Textual reads this name at every sequence; it has no other setting for it than the environment of its import.
+    constants.__dict__["ESCAPE_DELAY"] = seconds

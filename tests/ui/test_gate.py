@@ -138,3 +138,22 @@ def test_a_viewer_that_was_stopped_paints_everything_again(tmp_path: Path) -> No
         os.kill(viewer.pid, signal.SIGCONT)
         viewer.until(lambda seen: "bringup" in seen and "1 Return point saved" in seen and "following" in seen and "? help" in seen)
         assert viewer.leave() == 0
+
+
+@pytest.mark.ui
+def test_answers_that_the_link_cuts_in_two_are_no_keys(tmp_path: Path) -> None:
+    with closing(Viewer(tmp_path, SSH_CONNECTION="192.0.2.7 50000 192.0.2.9 22")) as viewer:
+        answers: list[str] = []
+        viewer.screen.write_process_input = lambda data: answers.append(data)  # type: ignore[method-assign]  # noqa: PLW0108 - pyte names it
+        viewer.until(lambda seen: "following" in seen or bool(answers))
+        for _ in range(4):
+            while answers:
+                answer = answers.pop(0)
+                viewer.press(answer[:1].encode())
+                viewer.look(0.25)
+                viewer.press(answer[1:].encode())
+            viewer.look(0.3)
+        viewer.until(lambda seen: "3 Driver 580 open" in seen)
+        # The letters of an answer are "[1;1R": 1 would show the log of the first action.
+        assert "log of 1:" not in viewer.seen
+        assert "log of 3:" in viewer.seen
