@@ -17,6 +17,8 @@ SILENCE = 0.3
 """So long must a command be silent before its last words can be a question."""
 UNSURE_SILENCE = 5.0
 """So long where the kernel does not tell whether the command waits."""
+ALONE_SILENCE = 2.0
+"""So long before a question that nobody knows, and nobody is there to answer, ends what asks it."""
 PATIENT_LOOK = 1.0
 """So often is a command looked at again that says nothing more."""
 MOST_REPLIES = 5
@@ -174,7 +176,8 @@ class PromptWatch:
         if row is not None and self._meet(row):
             return
         if not self._manners.attended:
-            self.unanswered = row.id if row is not None else UNKNOWN
+            if row is not None or self._session.silence() >= ALONE_SILENCE:
+                self.unanswered = row.id if row is not None else UNKNOWN
             return
         kind: Kind = "keys" if dialog else "secret" if self._session.hides_typing else row.kind if row is not None else "line"
         if kind == "choice" and row is not None and not row.answers:

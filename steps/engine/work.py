@@ -181,6 +181,8 @@ class Runner:
     def _undo(self) -> int:
         self._undoing = True
         self._journal.append("undo-started")
+        # At once: what is being taken back must not go on by itself after a boot.
+        disarm(self._context)
         before = self._before
         went_wrong = False
         vain = ledger.in_vain(self._journal.entries)
@@ -204,7 +206,6 @@ class Runner:
         if went_wrong:
             self._journal.append("undo-finished", None, "undo-failed", exit=NOT_ROLLED_BACK)
             return NOT_ROLLED_BACK
-        disarm(self._context)
         code = ROLLED_BACK if before.status == "failed" else 0
         self._journal.append("undo-finished", None, "undone", exit=code)
         return code

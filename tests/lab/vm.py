@@ -13,7 +13,6 @@ import platform
 import re
 import secrets
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -99,31 +98,26 @@ def _with_our_program(root: Path) -> None:
 
 
 def _with_two_people(root: Path) -> None:
-    """Let root log in by himself on the first serial line, and ana on the second; ana may use sudo."""
+    """Let root log in by himself on the serial line; ana may use sudo."""
     subprocess.run(("chroot", str(root), "useradd", "--create-home", "--shell", "/bin/bash", "ana"), check=True)
     (root / "etc/sudoers.d/ana").write_text("ana ALL=(ALL) NOPASSWD: ALL\n")
     (root / "etc/hostname").write_text("vm\n")
+    (root / "etc/hosts").write_text("127.0.0.1 localhost vm\n")
     (root / "etc/fstab").write_text("/dev/vda / ext4 defaults 0 1\n")
     (root / "root/.bashrc").write_text(f"PS1='{_PROMPT}'\nbind 'set enable-bracketed-paste off'\nstty -echo cols 200\n")
-    for line, name in (("ttyS0", "root"), ("ttyS1", "ana")):
-        folder = root / f"etc/systemd/system/serial-getty@{line}.service.d"
-        folder.mkdir(parents=True)
-        (folder / "login.conf").write_text(
-            f"[Service]\nExecStart=\nExecStart=-/sbin/agetty --autologin {name} --local-line=always --keep-baud 115200 %I vt220\n"
-        )
-    wants = root / "etc/systemd/system/getty.target.wants"
-    wants.mkdir(parents=True, exist_ok=True)
-    for line in ("ttyS0", "ttyS1"):
-        (wants / f"serial-getty@{line}.service").symlink_to("/lib/systemd/system/serial-getty@.service")
+    units = root / "etc/systemd/system"
+    (units / "serial-getty@ttyS0.service.d").mkdir(parents=True)
+    start = "ExecStart=-/sbin/agetty --autologin root --keep-baud 115200 %I vt220"
+    (units / "serial-getty@ttyS0.service.d/login.conf").write_text(f"[Service]\nExecStart=\n{start}\n")
+    (units / "getty.target.wants").mkdir(parents=True, exist_ok=True)
+    (units / "getty.target.wants/serial-getty@ttyS0.service").symlink_to("/lib/systemd/system/serial-getty@.service")
 
 
 class Vm:
-    """A machine that runs; root's line takes commands, ana's takes lines."""
+    """A machine that runs; root's line takes commands."""
 
-    def __init__(self, child: pexpect.spawn[str], other: Path) -> None:
+    def __init__(self, child: pexpect.spawn[str]) -> None:
         self._child = child
-        self._other = other
-        self._line: socket.socket | None = None
 
     def await_login(self, patience: float = 600.0) -> None:
         """Wait until root's shell is there."""
@@ -142,14 +136,9 @@ class Vm:
         """Reboot it, as a person would."""
         self._child.sendline("systemctl reboot")
 
-    def ana_types(self, line: str) -> None:
-        """Type a line in ana's session."""
-        if self._line is None:
-            self._line = socket.socket(socket.AF_UNIX)
-            self._line.connect(str(self._other))
-            self._line.sendall(b"\n")
-            time.sleep(1.0)
-        self._line.sendall(line.encode() + b"\n")
+    def as_ana(self, script: str) -> None:
+        """Run a script in a login session of ana's own; when it ends, the session does."""
+        self.run(f"systemd-run --quiet --unit=ana-session --uid=ana -p PAMName=login -p Type=exec /bin/sh {script}")
 
     def until(self, command: str, true: str, patience: float = 400.0) -> str:
         """Return what a command prints once that holds `true`."""
@@ -166,15 +155,14 @@ class Vm:
 def started(folder: Path, files: dict[str, str]) -> Iterator[Vm]:
     """Start a machine with `files`; it ends with the block."""
     disk, kernel, initrd = image(folder, files)
-    other = folder / "ana.sock"
     # One processor: with two, the kernel's start hangs now and then when the machine below is busy.
     options = ["-accel", "tcg", "-smp", "1", "-m", "1024", "-display", "none", "-monitor", "none", "-nic", "none"]
     options += ["-kernel", str(kernel), "-initrd", str(initrd), "-append", "root=/dev/vda rw console=ttyS0 loglevel=4"]
     options += ["-drive", f"file={disk},format=raw,if=virtio,cache=unsafe"]
-    options += ["-serial", "stdio", "-serial", f"unix:{other},server=on,wait=off"]
+    options += ["-serial", "stdio"]
     child: pexpect.spawn[str] = pexpect.spawn("qemu-system-x86_64", options, encoding="utf-8", codec_errors="replace", timeout=600)
     try:
-        machine = Vm(child, other)
+        machine = Vm(child)
         machine.await_login()
         yield machine
     finally:
