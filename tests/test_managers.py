@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 
 import pytest
 
@@ -202,6 +203,26 @@ def test_one_transaction_names_every_package_and_then_the_marks_come_back() -> N
 def test_a_healthy_dpkg_needs_no_repair_and_a_silent_one_gets_it() -> None:
     assert APT.repair(Answers({"dpkg": Result(status=0)})) == ()
     assert [argv[:1] for argv in APT.repair(Answers())] == [("dpkg",), ("apt-get",)]
+
+
+def test_what_dpkg_had_not_taken_into_its_list_is_repaired_though_its_audit_is_silent(tmp_path: Path) -> None:
+    host = Answers({"dpkg": Result(status=0)})
+    host.root = str(tmp_path)
+    (tmp_path / "var/lib/dpkg/updates").mkdir(parents=True)
+    assert APT.repair(host) == ()
+    (tmp_path / "var/lib/dpkg/updates/0000").write_text("Package: a\n")
+    assert [argv[-2:] for argv in APT.repair(host)] == [("--configure", "-a"), ("-f", "install")]
+
+
+HALF = Installed(version="2", status="iHR")
+
+
+def test_half_unpacked_packages_are_ended_before_apt_is_asked_for_anything() -> None:
+    before = snapshot(driver=Installed(version="1"))
+    after = snapshot(driver=HALF, libs=HALF)
+    remove, unpack, transaction, *_ = APT.restore(before, after, Kept(files={"driver=1": "/kept/driver_1_all.deb"}))
+    assert remove == ("dpkg", "--force-remove-reinstreq", "--force-depends", "--remove", "libs")
+    assert (unpack[-2:], transaction[-2:]) == (("--unpack", "/kept/driver_1_all.deb"), ("/kept/driver_1_all.deb", "libs-"))
 
 
 def test_what_is_replaced_is_fetched_or_built_again() -> None:

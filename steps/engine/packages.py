@@ -248,12 +248,15 @@ def _locked(holder: Holder, status: int | None) -> Outcome:
     return failed(phrase("engine.failed.locked", holder=holder.name or "?", pid=holder.pid or 0), exit=status, code=BUSY)
 
 
-def repair(action: Packages, context: Context) -> bool:
-    """Let the manager finish what was cut off; return whether it could."""
+def repair(action: Packages, context: Context, *, undoing: bool = False) -> bool:
+    """Let the manager finish what was cut off; return whether it could.
+
+    When undoing, what changed since the run is an earlier undo's doing, or is known from its beginning to be somebody's.
+    """
     tool = manager(action.manager)
     environment: Mapping[str, str] = tool.environment()
     commands, known = tool.repair(context.host), read_before(context, action)
-    if commands and known is not None:
+    if commands and known is not None and not undoing:
         settings.claim(action, context, settings.seen(action, context, tool, known.names))
     endings = [run_command(context, action, argv, environment=environment, may_stop=never) for argv in commands]
     return all(ending.status == 0 for ending in endings)

@@ -19,8 +19,8 @@ from steps.model.plan import sha256
 
 Kind = Literal["sources", "modules", "initramfs", "boot", "libraries", "package"]
 _MOST_BYTES = 1 << 20
-_LEFTOVERS = (".dpkg-dist", ".dpkg-old", ".dpkg-new", ".dpkg-bak", ".ucf-dist", ".ucf-old", ".rpmnew", ".rpmsave", ".rpmorig")
-"""What a manager leaves beside a configuration file that somebody had changed."""
+_LEFTOVERS = (".dpkg-dist", ".dpkg-old", ".dpkg-bak", ".ucf-dist", ".ucf-old", ".rpmnew", ".rpmsave", ".rpmorig")
+"""What a manager leaves beside a configuration file that somebody had changed; `.dpkg-new` is dpkg's own, while it works."""
 _REBUILDS: Mapping[Kind, tuple[tuple[str, ...], ...]] = {
     "modules": (("update-initramfs", "-u", "-k", "all"), ("dracut", "--force", "--regenerate-all")),
     "initramfs": (("update-initramfs", "-u", "-k", "all"), ("dracut", "--force", "--regenerate-all")),

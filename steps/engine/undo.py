@@ -83,7 +83,7 @@ def _packages(action: Packages, context: Context) -> Outcome:
     tool = manager(action.manager)
     # Before the repair: it may write beside configuration files, which is our doing too.
     found = settings.register_undo(action, context, settings.seen(action, context, tool, state.names))
-    repair(action, context)
+    repair(action, context, undoing=True)
     now = tool.snapshot(context.host)
     if now is None:
         return failed(phrase("engine.failed.unreadable", manager=action.manager))

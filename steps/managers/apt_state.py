@@ -28,6 +28,7 @@ SAFE = (
 """No conffile prompt, waiting for the lock, and nothing of the output lost."""
 
 _PROBE_SECONDS = 120.0
+_CONFFILES = ("--force-confdef", "--force-confold")
 
 
 # --- simulation -----------------------------------------------------------------------------------
@@ -169,17 +170,17 @@ def restore(before: Snapshot, after: Snapshot, kept: Kept, names: frozenset[str]
     for name in sorted(before.packages.keys() | after.packages.keys()):
         was, now = before.packages.get(name), after.packages.get(name)
         if _present(was):
-            if not _present(now) or now.version != was.version:
+            if not _present(now) or now.version != was.version or now.status[1:] != was.status[1:]:
                 back[name] = kept.files.get(f"{name}={was.version}", f"{name}={was.version}")
-            elif now.status[1:] != was.status[1:]:
-                halves.append(kept.files.get(f"{name}={was.version}", f"{name}={was.version}"))
+            if _present(now) and _is_half(now):
+                halves.append(back[name])
         elif now is not None:
             if _present(now):
                 gone.append(name)
             # What was removed but not purged before keeps its configuration files.
             if was is None:
                 purge.append(name)
-    commands = _made_whole(halves)
+    commands = _made_whole(halves, [name for name in gone if _is_half(after.packages[name])])
     if back or gone:
         permit = ("--allow-downgrades", "--allow-change-held-packages", "--no-install-recommends")
         commands.append(("apt-get", "-y", *SAFE, *permit, "install", *back.values(), *(f"{name}-" for name in gone)))
@@ -188,15 +189,20 @@ def restore(before: Snapshot, after: Snapshot, kept: Kept, names: frozenset[str]
     return (*commands, *_marks(before, after, frozenset(back)))
 
 
-def _made_whole(halves: list[str]) -> list[Argv]:
-    """Return what unpacks again the packages of an upgrade that was cut off in the middle: until then apt does nothing at all."""
-    files = [name for name in halves if name.startswith("/")]
-    names = [name for name in halves if not name.startswith("/")]
+def _is_half(package: Installed) -> bool:
+    """Return whether dpkg was cut off while it unpacked the package and wants it again."""
+    return package.status[2:3] == "R"
+
+
+def _made_whole(back: list[str], gone: list[str]) -> list[Argv]:
+    """Return what ends the state of packages that were half unpacked: until then apt does nothing at all."""
     commands: list[Argv] = []
+    if gone:
+        commands.append(("dpkg", "--force-remove-reinstreq", "--force-depends", "--remove", *gone))
+    files = [name for name in back if name.startswith("/")]
     if files:
-        commands.append(("dpkg", "--force-confdef", "--force-confold", "--install", *files))
-    if names:
-        commands.append(("apt-get", "-y", *SAFE, "--no-remove", "--reinstall", "install", *names))
+        # Unpacked only: what it depends on comes with the transaction after it.
+        commands.append(("dpkg", *_CONFFILES, "--force-downgrade", "--unpack", *files))
     return commands
 
 
@@ -217,11 +223,25 @@ def _marks(before: Snapshot, after: Snapshot, back: frozenset[str]) -> tuple[Arg
 
 
 def repair(host: Host) -> tuple[Argv, ...]:
-    """Return the repair when dpkg's own audit finds something, or cannot be asked; else nothing."""
+    """Return the repair when dpkg's own audit finds something, or cannot be asked, or apt would find something; else nothing."""
     audit = host.run(("dpkg", "--audit"), timeout=_PROBE_SECONDS)
-    if audit.status == 0 and not audit.stdout.strip():
+    # What dpkg wrote down and had not yet taken into its list: the audit is silent about it, and apt calls it interrupted.
+    pending = any(name.isdigit() for name in host.listdir("/var/lib/dpkg/updates") or ())
+    if audit.status == 0 and not audit.stdout.strip() and not pending:
         return ()
-    return (("dpkg", "--force-confdef", "--force-confold", "--configure", "-a"), ("apt-get", "-y", *SAFE, "--no-remove", "-f", "install"))
+    files = _for_halves(host)
+    unpack = (("dpkg", *_CONFFILES, "--unpack", *files),) if files else ()
+    return (*unpack, ("dpkg", *_CONFFILES, "--configure", "-a"), ("apt-get", "-y", *SAFE, "--no-remove", "-f", "install"))
+
+
+def _for_halves(host: Host) -> tuple[str, ...]:
+    """Return the fetched .debs of half unpacked packages: apt refuses all work when an archive does not have the old version."""
+    told = host.run(("dpkg-query", "-W", "-f", _FORMAT), timeout=_PROBE_SECONDS)
+    rows = [line.split("\t") for line in told.stdout.splitlines() if line.count("\t") == _FORMAT.count(r"\t")]
+    found = (
+        host.glob(f"/var/cache/apt/archives/{name}_*_{architecture}.deb") for name, architecture, _, status in rows if status[2:3] == "R"
+    )
+    return tuple(files[-1] for files in found if files)
 
 
 # --- locks ----------------------------------------------------------------------------------------

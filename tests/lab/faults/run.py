@@ -263,6 +263,9 @@ def one(seed: int, reference: dict[str, Any]) -> dict[str, Any]:
     # Every moment and every trouble has its turn: the seeds walk through both at different paces.
     all_troubles = sorted(troubles.catalogue(with_clock=with_clock))
     trouble = all_troubles[seed * 7 % len(all_troubles)]
+    if trouble.endswith("-debs"):
+        # Later than this everything has been fetched.
+        all_moments = all_moments[: reference["entries"].index("registered packages.driver")]
     moment = rng.choice(
         (all_moments[seed % len(all_moments)], rng.choice(all_moments), f"time {rng.uniform(0, reference['times'][-1]):.2f}")
     )
@@ -291,7 +294,7 @@ def _one(
     world: World, rng: Random, reference: dict[str, Any], trouble: str, moment: str, way: str, second: str | None, *, with_clock: bool
 ) -> None:
     world.set_up(with_clock=trouble.startswith("clock"))
-    early = trouble.startswith(troubles.EARLY)
+    early = troubles.strikes_early(trouble, rng)
     heal = troubles.nothing
     if early:
         heal = troubles.catalogue(with_clock=with_clock)[trouble](world, rng)
@@ -305,6 +308,8 @@ def _one(
         wait_for(moment, world)
         troubles.killing("runner", signal.SIGKILL)(world, rng)
     lasting = troubles.is_lasting(trouble)
+    if early and not lasting:
+        time.sleep(rng.uniform(0.3, 1.5))
     if not lasting:
         heal()
     world.quiet()

@@ -288,8 +288,13 @@ def catalogue(*, with_clock: bool) -> dict[str, Trouble]:
     return found
 
 
-EARLY = ("noise", "failing", "dying", "missing-old")
-"""What strikes before the run begins."""
+def strikes_early(name: str, rng: Random) -> bool:
+    """Return whether a trouble strikes before the run begins: what would come too late at most moments, or is said by a script."""
+    if name.startswith(("noise", "failing", "dying", "missing-old")):
+        return True
+    return (name.endswith("-lists") or name == "certificate") and rng.random() < 0.8
+
+
 LASTING = ("failing", "dying", "hash", "missing", "expired", "foreign", "weak", "unsigned", "certificate", "refuse", "read-only", "full")
 """What may stay until somebody mends it: the run has to end by itself and say so. All else is over after a while."""
 
