@@ -31,6 +31,11 @@ def works(id: str, lines: int = 1, seconds: float = 0.0, *more: object) -> Run:
     return Run(id=id, title=id, argv=stand_in("works", lines, seconds, *more))
 
 
+def holds(id: str, until: Path, first: str = "") -> Run:
+    """Return a command that goes on until a file is there, however slow the machine; `first` is a line of sh before that."""
+    return Run(id=id, title=id, argv=("sh", "-c", f'{first}\nuntil [ -e "$1" ]; do sleep 0.02; done', "sh", str(until)), timeout=60)
+
+
 def asks(id: str, kind: str) -> Run:
     return Run(id=id, title=id, argv=stand_in("asks", kind))
 

@@ -21,7 +21,21 @@ from steps.model.action import Command, FileIs, Manual, Reboot, RemovePath, Run,
 from steps.model.base import Phrase
 from steps.model.plan import digest
 from steps.model.verdict import Rung
-from tests.engine_kit import as_nobody, asks, ended, kill_runner, output, plan_of, runner_pid, said, stand_in, statuses, wait_until, works
+from tests.engine_kit import (
+    as_nobody,
+    asks,
+    ended,
+    holds,
+    kill_runner,
+    output,
+    plan_of,
+    runner_pid,
+    said,
+    stand_in,
+    statuses,
+    wait_until,
+    works,
+)
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -87,10 +101,11 @@ def test_a_script_that_opens_its_own_stderr_anew_cuts_nothing_off() -> None:
     assert said(handle, "a.one") == "one\ntwo\nthree\n"
 
 
-def test_lanes_run_side_by_side_and_needs_are_kept() -> None:
+def test_lanes_run_side_by_side_and_needs_are_kept(tmp_path: Path) -> None:
+    a, b = tmp_path / "a", tmp_path / "b"
     plan = plan_of(
-        works("a.one", 4, 1.2),
-        Run(id="b.one", title="t", lane="python", argv=stand_in("works", 4, 1.2)),
+        holds("a.one", b, f"touch {a}"),  # each ends only once the other has begun
+        msgspec.structs.replace(holds("b.one", a, f"touch {b}"), lane="python"),
         Run(id="c.one", title="t", lane="files", argv=("true",), needs=("a.one", "b.one")),
         Run(id="verify", title="t", lane="proof", argv=("true",)),
     )
@@ -270,14 +285,16 @@ def test_a_damaged_journal_is_named_with_its_line() -> None:
     assert (caught.value.code, caught.value.params["line"]) == ("journal-damaged", 2)
 
 
-def test_a_second_run_is_refused_and_the_first_is_named() -> None:
-    first = client.start(plan_of(works("a.one", 5, 1.0)), sudo=None)
+def test_a_second_run_is_refused_and_the_first_is_named(tmp_path: Path) -> None:
+    enough = tmp_path / "enough"
+    first = client.start(plan_of(holds("a.one", enough)), sudo=None)
     with pytest.raises(Busy) as caught:
         client.start(plan_of(works("a.one")), sudo=None)
     assert (caught.value.exit_code, caught.value.code, caught.value.params["run"]) == (75, "run-active", first.id)
     with pytest.raises(BringupError) as again:
         first.resume()
     assert (again.value.exit_code, again.value.params["run"]) == (75, first.id)
+    enough.touch()
     assert ended(first).status == "done"
 
 
@@ -311,10 +328,12 @@ def test_cancel_ends_the_command_and_begins_no_other() -> None:
     assert not sleeping(sleep)
 
 
-def test_a_pause_lets_what_runs_end_and_begins_nothing() -> None:
-    handle = client.start(plan_of(works("a.one", 3, 0.6), works("a.two")), sudo=None)
+def test_a_pause_lets_what_runs_end_and_begins_nothing(tmp_path: Path) -> None:
+    enough = tmp_path / "enough"
+    handle = client.start(plan_of(holds("a.one", enough), works("a.two")), sudo=None)
     wait_until(handle, lambda state: statuses(state) == {"a.one": "running"})
     handle.pause()
+    enough.touch()
     wait_until(handle, lambda state: statuses(state) == {"a.one": "done"})
     time.sleep(0.7)
     assert (handle.state().status, statuses(handle.state())) == ("paused", {"a.one": "done"})
@@ -464,8 +483,9 @@ def test_the_persons_actions_run_as_the_person_and_leave_nothing_of_roots(monkey
 
 
 @as_root
-def test_another_user_can_neither_read_nor_connect(state: Path) -> None:
-    handle = client.start(plan_of(works("a.one", 10, 2.0)), sudo=None)
+def test_another_user_can_neither_read_nor_connect(state: Path, tmp_path: Path) -> None:
+    enough = tmp_path / "enough"
+    handle = client.start(plan_of(holds("a.one", enough)), sudo=None)
     socket = state / "sockets" / f"{handle.id}.sock"
     assert stat.S_IMODE(socket.stat().st_mode) == 0o600
 
@@ -480,13 +500,15 @@ def test_another_user_can_neither_read_nor_connect(state: Path) -> None:
     response = ask(socket, Request(word="hello"))
     assert response is not None
     assert response.error is None
+    enough.touch()
     assert ended(handle).status == "done"
 
 
 @as_root
-def test_the_person_behind_sudo_watches_and_steers_a_run_of_roots(monkeypatch: pytest.MonkeyPatch, state: Path) -> None:
+def test_the_person_behind_sudo_watches_and_steers_a_run_of_roots(monkeypatch: pytest.MonkeyPatch, state: Path, tmp_path: Path) -> None:
     monkeypatch.setenv("SUDO_UID", str(NOBODY))
-    handle = client.start(plan_of(works("a.one", 5, 1.0), works("a.two")), sudo=None)
+    enough = tmp_path / "enough"
+    handle = client.start(plan_of(holds("a.one", enough), works("a.two")), sudo=None)
 
     def look_and_pause() -> str:
         mine = client.find(None)
@@ -494,6 +516,7 @@ def test_the_person_behind_sudo_watches_and_steers_a_run_of_roots(monkeypatch: p
         return f"{mine.id} {mine.state().owner} {mine.alive()} {mine.state().status}"
 
     assert as_nobody(look_and_pause) == f"{handle.id} nobody True paused"
+    enough.touch()
     handle.proceed()
     assert ended(handle).status == "done"
     assert [path for path in state.rglob("*") if path.stat().st_uid != 0] == [], "all of it is root's; the socket is gone"

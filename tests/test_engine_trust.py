@@ -12,7 +12,7 @@ from steps.engine import client, journal, launch
 from steps.engine.folder import Refusal
 from steps.errors import BringupError, PrivilegeError
 from steps.model.action import Run, Write
-from tests.engine_kit import ended, plan_of, runner_pid, statuses, wait_until, works
+from tests.engine_kit import ended, holds, plan_of, runner_pid, statuses, wait_until, works
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -85,10 +85,11 @@ def test_root_looks_for_runs_in_the_machines_place_only(
 
 def test_neither_undo_nor_resume_of_a_run_at_work_pretends_to_begin(tmp_path: Path) -> None:
     file = tmp_path / "file"
+    enough = tmp_path / "enough"
     handle = client.start(
         plan_of(
             Write(id="a.file", title="t", lane="files", path=str(file), text="x"),
-            works("b.long", 10, 2.0),
+            holds("b.long", enough),
         ),
         sudo=None,
     )
@@ -98,6 +99,7 @@ def test_neither_undo_nor_resume_of_a_run_at_work_pretends_to_begin(tmp_path: Pa
         with pytest.raises(BringupError) as caught:
             begin()
         assert (caught.value.exit_code, caught.value.params["run"]) == (75, handle.id)
+    enough.touch()
     end = ended(handle)
     assert (end.status, file.exists(), runner_pid(handle)) == ("done", True, pid)
 

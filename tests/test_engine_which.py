@@ -17,7 +17,7 @@ from steps.errors import BringupError, Busy, InputError, PreflightError
 from steps.model.action import Command, Run, Write
 from steps.model.plan import digest, names
 from steps.model.profile import DriverAnswers, Profile, ToolkitAnswers
-from tests.engine_kit import ended, plan_of, ran, stand_in, statuses, works
+from tests.engine_kit import ended, holds, plan_of, ran, stand_in, statuses, works
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -48,10 +48,12 @@ def test_a_rehearsal_is_meant_only_where_there_is_no_real_run() -> None:
     assert [summary.rehearsal for summary in client.runs()] == [True, False, True]
 
 
-def test_the_run_at_work_is_the_one_to_come_back_to() -> None:
-    long = client.start(plan_of(works("a.one", 10, 2.0)), sudo=None)
+def test_the_run_at_work_is_the_one_to_come_back_to(tmp_path: Path) -> None:
+    enough = tmp_path / "enough"
+    long = client.start(plan_of(holds("a.one", enough)), sudo=None)
     ran(works("a.one"), rehearsal=True)
     assert client.find_at_work().id == long.id
+    enough.touch()
     ended(long)
 
 
@@ -192,9 +194,11 @@ def test_a_relative_state_folder_is_refused_before_anything_is_looked_at(monkeyp
         assert (caught.value.code, caught.value.params["folder"]) == ("state-relative", "some/where")
 
 
-def test_a_refused_start_beside_a_run_at_work_names_it() -> None:
-    handle = client.start(plan_of(works("a.one", 5, 1.0)), sudo=None)
+def test_a_refused_start_beside_a_run_at_work_names_it(tmp_path: Path) -> None:
+    enough = tmp_path / "enough"
+    handle = client.start(plan_of(holds("a.one", enough)), sudo=None)
     with pytest.raises(Busy) as caught:
         client.start(plan_of(works("a.two")), sudo=None)
     assert caught.value.params["run"] == handle.id
+    enough.touch()
     ended(handle)

@@ -187,9 +187,9 @@ def test_what_would_hold_or_stop_the_parser_is_refused_unread(added: str, reason
 
 @pytest.mark.parametrize("sign", ['"', "\\", "'", ".", "a.", '"\\', "1_", "[", "{"])
 def test_no_line_holds_the_reader_for_long(sign: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     refused(sign * (overlay.MOST_BYTES // len(sign)))
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_names_and_sites_with_dots_are_no_deep_keys() -> None:
