@@ -17,6 +17,7 @@ from steps.model.plan import Plan, digest
 from steps.model.profile import as_tables
 from steps.model.run import RunSummary
 from steps.model.verdict import Rung
+from steps.nodes import Meeting, launch_line
 from steps.text import Language, say, say_finding
 
 if TYPE_CHECKING:
@@ -207,6 +208,13 @@ def verdict(rungs: Iterable[Rung], language: Language) -> Iterator[str]:
             skipped=len(listed) - failed - passed,
         ),
     )
+
+
+def launch(names: tuple[str, ...], meeting: Meeting, processes: int, language: Language) -> Iterator[str]:
+    """Yield how one job is started over several machines: a line for each."""
+    yield say(language, phrase("cli.launch"))
+    for rank, name in enumerate(names):
+        yield f"  {name}$ {shlex.join(launch_line(meeting, rank, processes, 'ddp_amp.py'))}"
 
 
 def knowledge(known: Iterable[Table], language: Language) -> Iterator[str]:

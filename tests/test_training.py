@@ -20,6 +20,7 @@ from steps.model.machine import Machine
 from steps.model.plan import Installer, Target
 from steps.model.profile import EnvironmentAnswers, Profile
 from steps.text import say
+from tests import namespaces
 
 TORCH = "torch==2.13.0+cpu"
 INDEX = "https://download.pytorch.org/whl/cpu"
@@ -122,13 +123,17 @@ def test_the_sample_trains_with_two_processes_to_a_low_loss(environment: Path) -
     assert losses[-1] < 0.06
 
 
-def ranks(environment: Path, count: int, port: int, *argv: str) -> str:
-    """Return what the first rank of a sample prints; the ranks are started as torchrun starts them."""
+def ranks(environment: Path, count: int, port: int, *argv: str, nodes: tuple[str, ...] = ()) -> str:
+    """Return what the first rank of a sample prints; they are started as torchrun does, each in a node of its own if there are."""
     found = []
     for rank in range(count):
-        told = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        address = "10.77.0.1" if nodes else "127.0.0.1"
+        told = {"RANK": str(rank), "LOCAL_RANK": "0" if nodes else str(rank), "WORLD_SIZE": str(count)}
+        told |= {"MASTER_ADDR": address, "MASTER_PORT": str(port), **({"GLOO_SOCKET_IFNAME": "eno1"} if nodes else {})}
         environ = {**os.environ, **told, "OMP_NUM_THREADS": "1"}
-        program = (f"{environment}/bin/python", "-I", str(resources.path_of("training", argv[0])), *argv[1:])
+        program: tuple[str, ...] = (f"{environment}/bin/python", "-I", str(resources.path_of("training", argv[0])), *argv[1:])
+        if nodes:
+            program = ("ip", "netns", "exec", nodes[rank], *program)
         found.append(subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environ))
     printed: list[str] = [process.communicate(timeout=120)[0] for process in found]
     assert [process.returncode for process in found] == [0] * count
@@ -149,6 +154,14 @@ def test_a_run_that_goes_on_from_a_checkpoint_ends_with_the_same_weights(environ
     assert "done" not in broken
     resumed = ranks(environment, 2, free_port(), "checkpoint_resume.py", "--folder", str(tmp_path / "run"), *steps)
     assert resumed.splitlines() == ["going on at step 10", whole.splitlines()[-1]]
+
+
+@namespaces.as_root
+def test_ranks_on_two_machines_train_over_the_interface_that_was_chosen(environment: Path) -> None:
+    with namespaces.cabled() as nodes:
+        printed = ranks(environment, 2, 29500, "ddp_amp.py", "--steps", "12", nodes=nodes)
+    losses = [float(line.split()[-1]) for line in printed.splitlines() if line.startswith("step")]
+    assert losses[-1] < losses[0]
 
 
 def made(folder: Path, *requirements: str) -> Path:

@@ -172,6 +172,10 @@ def _verify(asked: Mapping[str, Any], environ: Mapping[str, str], console: Conso
         return make_way(console, _line)
     if asked.get("next_boot"):
         return runs.next_boot(console)
+    if asked.get("nodes"):
+        from steps.headless.nodes import look_between
+
+        return look_between(console, environ, asked["nodes"])
     return runs.verify(console, environ, of_run=bool(asked.get("of_run")), burn=int(asked.get("burn") or 0))
 
 

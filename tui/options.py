@@ -94,6 +94,14 @@ _BURN = 120
 """Seconds of a burn that is asked for without a number: long enough for the temperature to settle."""
 
 
+def _names(typed: str) -> tuple[str, ...]:
+    """Return the names of machines, at least two; one that begins with a dash would be an option of ssh."""
+    names = tuple(name.strip() for name in typed.split(",") if name.strip())
+    if len(names) < 2 or len(set(names)) < len(names) or any(name.startswith("-") for name in names):
+        raise argparse.ArgumentTypeError("HOST,HOST")
+    return names
+
+
 def _seconds(typed: str) -> int:
     """Return a number of seconds, at most an hour."""
     if not typed.isdigit() or not 0 < int(typed) <= 3600:
@@ -126,6 +134,7 @@ def parser(language: Language = "en", *, helpful: bool = True) -> argparse.Argum
     for name in ("attach", "resume", "undo"):
         added[name].add_argument("run", nargs="?", metavar="RUN", help=about("option.run"))
     added["verify"].add_argument("--of-run", action="store_true", help=argparse.SUPPRESS)
+    added["verify"].add_argument("--nodes", type=_names, metavar="HOST,HOST", help=about("option.nodes"))
     added["verify"].add_argument("--burn", type=_seconds, nargs="?", const=_BURN, metavar="SECONDS", help=about("option.burn"))
     added["verify"].add_argument("--neighbours", action="store_true", help=argparse.SUPPRESS)
     added["verify"].add_argument("--next-boot", action="store_true", help=argparse.SUPPRESS)

@@ -105,7 +105,7 @@ def verify(console: Console, environ: Mapping[str, str], *, of_run: bool = False
     knowing.lay(environ)
     host = host_of(asked)
     machine = detect_machine(host)
-    answers = _verified_profile(asked, environ.get("BRINGUP_RUN") if of_run else None)
+    answers = verified_profile(asked, environ.get("BRINGUP_RUN") if of_run else None)
     boot = None if host.rehearsal else boot_proof.findings(host, machine)
     rungs = ladder.prove(host, machine, answers, target_of(asked, host, machine, environ), burn=burn, boot=boot)
     found = (*planning.findings(machine, answers), *(boot or ()))
@@ -118,7 +118,7 @@ def verify(console: Console, environ: Mapping[str, str], *, of_run: bool = False
     return PROOF_FAILED if any(one.state == "failed" for one in rungs) else DONE
 
 
-def _verified_profile(asked: Asked, mark: str | None) -> Profile:
+def verified_profile(asked: Asked, mark: str | None) -> Profile:
     """Return the profile to prove: asked for, of the run this is part of, of the newest run, else what is installed."""
     if asked.profile:
         return read_profile(asked.profile)
