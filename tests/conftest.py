@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,3 +37,16 @@ def state(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.setenv("BRINGUP_STATE", folder)
         monkeypatch.delenv("SUDO_UID", raising=False)
         yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder with the stand-in for NVML under the library's name."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("needs a C compiler")
+    folder = tmp_path_factory.mktemp("nvml")
+    source = Path(__file__).parent / "mock" / "nvml.c"
+    argv = (compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", str(folder / "libnvidia-ml.so.1"), str(source))
+    subprocess.run(argv, check=True)
+    return folder

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import msgspec
@@ -18,7 +16,6 @@ from steps.host.local import NO_ANSWER, NVML, LocalHost
 from steps.model.machine import PowerLimit
 from tests import scoring
 
-SOURCE = Path(__file__).parent / "mock" / "nvml.c"
 MIB = 1 << 20
 HEAD = "driver 570.124.06\nnvml 12.570.124.06\ncuda 12080\n"
 CARD = (
@@ -26,18 +23,6 @@ CARD = (
     "link 5 5 16 16\necc 1\nmig 0\nbusy 97\nstate 0\n"
 )
 H100S = ("19", "3b", "4c", "5d", "9b", "bb", "cb", "db")
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder with the stand-in under the library's name."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("needs a C compiler")
-    folder = tmp_path_factory.mktemp("nvml")
-    argv = (compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", str(folder / "libnvidia-ml.so.1"), str(SOURCE))
-    subprocess.run(argv, check=True)
-    return folder
 
 
 class Asked:
@@ -57,8 +42,8 @@ class Asked:
 
 
 @pytest.fixture
-def asked(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
-    return Asked(library, tmp_path, monkeypatch)
+def asked(nvml_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
+    return Asked(nvml_library, tmp_path, monkeypatch)
 
 
 def cards(count: int) -> str:

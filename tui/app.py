@@ -276,6 +276,11 @@ class Watch(Shell):
         target = self._handle.plan.target
         return " · ".join(part for part in (target.name, target.summary) if part)
 
+    @property
+    def recorded(self) -> bool:
+        """Whether the run is a rehearsal."""
+        return bool(self._handle.plan.target.rehearsal)
+
     def on_mount(self) -> None:
         """Show the run."""
         from tui.screens.run import RunScreen

@@ -45,6 +45,11 @@ class Looked(NamedTuple):
 class Backend(Protocol):
     """The house below the screens."""
 
+    @property
+    def recording(self) -> bool:
+        """Whether the hardware is that of a recorded machine."""
+        ...
+
     def look(self) -> Looked:
         """Look at the machine; raises `BringupError`."""
         ...
@@ -139,6 +144,11 @@ class House:
         self._language: Language = language
         self._offline = offline
         self._notices: tuple[Finding, ...] = ()
+
+    @property
+    def recording(self) -> bool:
+        """Whether the hardware is that of a recorded machine."""
+        return self._machine is not None
 
     def look(self) -> Looked:
         """Look at the machine and ask the solver what fits it."""

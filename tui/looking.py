@@ -186,6 +186,11 @@ class LookingApp(Shell):
             parts.insert(0, self.say(ui("target", root=target.root)))
         return " · ".join(part for part in parts if part)
 
+    @property
+    def recorded(self) -> bool:
+        """Whether a recorded machine is shown."""
+        return self.wizard.backend.recording
+
     def slow_words(self) -> str:
         """Return how long the reading has taken, once it is worth saying."""
         gone = time.monotonic() - self._since

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from textual.driver import Driver
 from textual.theme import BUILTIN_THEMES, Theme
@@ -13,6 +13,9 @@ from steps.text import Language, say
 from tui import terminal
 from tui.lean import LeanApp
 from tui.theme import COLOURS, Marks, PaletteName, ground_colour
+
+if TYPE_CHECKING:
+    from tui.screens.monitor import Feed
 
 _TOUCHING = re.compile(r"(?<=[\u4e00-\u9fff])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?=[\u4e00-\u9fff])")
 
@@ -145,6 +148,17 @@ class Shell(LeanApp):
     def notice(self) -> str:
         """What the header says before the state of a screen: REHEARSAL, another root, a slow link; "" for nothing."""
         return self.say(phrase("ui.low-bandwidth")) if self.low_bandwidth else ""
+
+    @property
+    def recorded(self) -> bool:
+        """Whether what is shown is another machine than this one: a recording, on which nothing goes on."""
+        return False
+
+    def gauges(self) -> Feed | None:
+        """Return what the GPUs of this machine do, for a monitor that closes it; `None` on a recorded machine."""
+        from steps.host.gauge_feed import GaugeFeed
+
+        return None if self.recorded else GaugeFeed()
 
     def leave(self) -> None:
         """End the program; a run goes on."""

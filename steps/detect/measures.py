@@ -42,7 +42,11 @@ def speed(mbps: int) -> str:
 
 def short_name(card: Accelerator) -> str:
     """Return a card's name without makers and trade names; its PCI id where no table names it."""
-    name = (card.name or card.pci_id or "?").split(" / ")[0]
+    return short_text((card.name or card.pci_id or "?").split(" / ")[0])
+
+
+def short_text(name: str) -> str:
+    """Return a name without makers and trade names."""
     for word in _TRADE_NAMES:
         name = name.replace(word, "")
     return name

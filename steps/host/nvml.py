@@ -27,22 +27,22 @@ def card(index: int) -> dict[str, Any]:
     try:
         handle = pynvml.nvmlDeviceGetHandleByIndex(index)
     except pynvml.NVMLError as error:
-        return {"error": _code(error)}
+        return {"error": code(error)}
     found = _facts(handle)
     try:
         # Asked last: a card that fell off the bus while it was being read has answered nothing since.
         pynvml.nvmlDeviceGetName(handle)
     except pynvml.NVMLError as error:
-        if _code(error) in _GONE:
-            return {**found, "error": _code(error)}
+        if code(error) in GONE:
+            return {**found, "error": code(error)}
     return found
 
 
-_GONE = (15, 16, 999)
+GONE = (15, 16, 999)
 """Lost, in need of a reset, and what NVML has no word for."""
 
 
-def _code(error: pynvml.NVMLError) -> int:
+def code(error: pynvml.NVMLError) -> int:
     """Return NVML's code of an error; 999 where its class has none."""
     code = getattr(error, "value", None)
     return code if isinstance(code, int) else 999
@@ -100,11 +100,11 @@ def document() -> dict[str, Any]:
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        return {"error": _code(error), "said": str(error)}
+        return {"error": code(error), "said": str(error)}
     try:
         count = pynvml.nvmlDeviceGetCount()
     except pynvml.NVMLError as error:
-        return {"error": _code(error), "said": str(error)}
+        return {"error": code(error), "said": str(error)}
     return {
         "error": None,
         "driver": answers(pynvml.nvmlSystemGetDriverVersion),

@@ -3,7 +3,10 @@
  * NVML_STAND_IN names the file. A line is a word and a value; `card` begins the next GPU.
  *     driver 570.124.06 | nvml 12.570 | cuda 12080 | init CODE | count CODE | hang WORD
  *     card: bus, name, memory, bar1, capability 9.0, link "5 5 16 16" (now, most, lanes, most lanes), ecc, mig, busy, state, handle CODE
+ *     card: temperature, power, limit and usual (milliwatts), used (bytes of memory), clock "1410 2520" (now, most; MHz), slowed (bits)
+ *     card: process "PID BYTES" and drawing "PID BYTES", once for each process; sleepy WORD: waits for ever when WORD is asked of it
  *     lost N: from the N-th question on this card is gone (NVML's code 15)
+ * A number "~97" is another one below 97 whenever it is asked.
  * A word that is missing is answered with "Not Supported" (3). `hang WORD` waits for ever when WORD is asked.
  */
 #include <stdio.h>
@@ -12,7 +15,7 @@
 #include <unistd.h>
 
 enum { OK = 0, INVALID = 2, UNSUPPORTED = 3, SMALL = 7, LOST = 15 };
-enum { CARDS = 16, WORDS = 24, LENGTH = 96 };
+enum { CARDS = 16, WORDS = 40, LENGTH = 96 };
 
 struct card { int words, asked; char key[WORDS][LENGTH], value[WORDS][LENGTH]; };
 static struct card machine, cards[CARDS];
@@ -54,8 +57,9 @@ static void maybe_hang(const char *asked)
 /* Everything that is asked of a card comes by here. */
 static int answer(struct card *of, const char *key, const char **value)
 {
-    const char *gone = word(of, "lost");
+    const char *gone = word(of, "lost"), *sleepy = word(of, "sleepy");
     maybe_hang(key);
+    while (sleepy && !strcmp(sleepy, key)) sleep(1);
     if (gone && ++of->asked >= atoi(gone)) return LOST;
     *value = word(of, key);
     return *value ? OK : UNSUPPORTED;
@@ -75,7 +79,8 @@ static int number(struct card *of, const char *key, unsigned long long *to)
 {
     const char *value;
     int said = answer(of, key, &value);
-    if (!said) *to = strtoull(value, NULL, 0);
+    if (!said && *value == '~') *to = (unsigned)(of->asked++ * 2654435761u) % strtoull(value + 1, NULL, 0);
+    else if (!said) *to = strtoull(value, NULL, 0);
     return said;
 }
 
@@ -129,7 +134,15 @@ int nvmlDeviceGetPowerManagementDefaultLimit(struct card *of, unsigned *to) { un
 int nvmlDeviceGetCurrentClocksThrottleReasons(struct card *of, unsigned long long *to) { return number(of, "slowed", to); }
 int nvmlDeviceGetPerformanceState(struct card *of, unsigned *to) { unsigned long long n; int said = number(of, "state", &n); if (!said) *to = (unsigned)n; return said; }
 int nvmlDeviceGetUtilizationRates(struct card *of, unsigned to[2]) { unsigned long long n; int said = number(of, "busy", &n); if (!said) to[0] = to[1] = (unsigned)n; return said; }
-int nvmlDeviceGetMemoryInfo(struct card *of, unsigned long long to[3]) { unsigned long long n; int said = number(of, "memory", &n); if (!said) { to[0] = to[1] = n; to[2] = 0; } return said; }
+int nvmlDeviceGetMemoryInfo(struct card *of, unsigned long long to[3])
+{
+    const char *used = word(of, "used");
+    int said = number(of, "memory", &to[0]);
+    if (said) return said;
+    to[2] = used ? strtoull(used, NULL, 0) : 0;
+    to[1] = to[0] - to[2];
+    return OK;
+}
 int nvmlDeviceGetBAR1MemoryInfo(struct card *of, unsigned long long to[3]) { unsigned long long n; int said = number(of, "bar1", &n); if (!said) { to[0] = to[1] = n; to[2] = 0; } return said; }
 static int pair(struct card *of, const char *key, unsigned *now, unsigned *then) { unsigned long long n; int said = number(of, key, &n); if (!said) *now = *then = (unsigned)n; return said; }
 int nvmlDeviceGetEccMode(struct card *of, unsigned *now, unsigned *then) { return pair(of, "ecc", now, then); }
@@ -141,6 +154,44 @@ int nvmlDeviceGetCudaComputeCapability(struct card *of, int *major, int *minor)
     if (said) return said;
     return sscanf(value, "%d.%d", major, minor) == 2 ? OK : UNSUPPORTED;
 }
+
+static int count_of(struct card *of, const char *key, unsigned *to) { unsigned long long n; int said = number(of, key, &n); if (!said) *to = (unsigned)n; return said; }
+int nvmlDeviceGetTemperature(struct card *of, int sensor, unsigned *to) { (void)sensor; return count_of(of, "temperature", to); }
+int nvmlDeviceGetPowerUsage(struct card *of, unsigned *to) { return count_of(of, "power", to); }
+int nvmlDeviceGetEnforcedPowerLimit(struct card *of, unsigned *to) { return count_of(of, "limit", to); }
+static int clock_part(struct card *of, int part, unsigned *to)
+{
+    const char *value;
+    unsigned parts[2];
+    int said = answer(of, "clock", &value);
+    if (said) return said;
+    if (sscanf(value, "%u %u", &parts[0], &parts[1]) != 2) return UNSUPPORTED;
+    *to = parts[part];
+    return OK;
+}
+int nvmlDeviceGetClockInfo(struct card *of, int kind, unsigned *to) { (void)kind; return clock_part(of, 0, to); }
+int nvmlDeviceGetMaxClockInfo(struct card *of, int kind, unsigned *to) { (void)kind; return clock_part(of, 1, to); }
+
+struct process { unsigned pid; unsigned long long bytes; unsigned instance, compute; };
+static int processes(struct card *of, const char *key, unsigned *count_to, struct process *to)
+{
+    const char *first;
+    unsigned room = *count_to, found = 0;
+    int said = answer(of, key, &first);
+    if (said == LOST) return LOST;
+    for (int i = 0; i < of->words; i++) {
+        if (strcmp(of->key[i], key)) continue;
+        if (to && found < room) {
+            memset(&to[found], 0, sizeof *to);
+            sscanf(of->value[i], "%u %llu", &to[found].pid, &to[found].bytes);
+        }
+        found++;
+    }
+    *count_to = found;
+    return found > room ? SMALL : OK;
+}
+int nvmlDeviceGetComputeRunningProcesses_v3(struct card *of, unsigned *n, struct process *to) { return processes(of, "process", n, to); }
+int nvmlDeviceGetGraphicsRunningProcesses_v3(struct card *of, unsigned *n, struct process *to) { return processes(of, "drawing", n, to); }
 
 struct place { char old[16]; unsigned domain, bus, device, id, subsystem; char bus_id[32]; };
 int nvmlDeviceGetPciInfo_v3(struct card *of, struct place *to)

@@ -144,6 +144,7 @@ class MadeUp:
         self.folder = folder
         self.started: list[Plan] = []
         self.looks = 0
+        self.recording = False
         self.notices: tuple[Finding, ...] = ()
         self.unsure: tuple[Finding, ...] = ()
         self._privilege: Privilege = privilege
@@ -221,4 +222,5 @@ class MadeUp:
         return (("gpu01", "/demo/gpu01.json"),)
 
     def rehearse(self, path: str) -> None:
+        self.recording = True
         self._target = Target(name="gpu01", summary="4× RTX 4090", rehearsal=True, machine=path)

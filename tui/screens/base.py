@@ -43,6 +43,7 @@ def ui(key: str, /, **params: Param) -> Words:
 EVERYWHERE: tuple[Key, ...] = (
     Key(("L",), "language", "L", ui("key.language"), footer=False),
     Key(("ctrl+p",), "palette", "Ctrl+P", ui("key.palette"), footer=False),
+    Key(("g",), "monitor", "g", ui("key.monitor"), footer=False),
     Key(("ctrl+t",), "plain_marks", "Ctrl+T", ui("key.marks"), footer=False),
     Key(("B",), "speed", "B", ui("key.speed"), footer=False),
     Key(("ctrl+l",), "repaint", "Ctrl+L", ui("key.repaint"), footer=False),
@@ -229,6 +230,12 @@ class Page(Screen[None]):
         from tui.screens.palette import PalettePage
 
         self.app.push_screen(PalettePage(self))
+
+    def do_monitor(self) -> None:
+        """Show what the GPUs do now."""
+        from tui.screens.monitor import MonitorPage
+
+        self.app.push_screen(MonitorPage(self, self.shell.gauges()))
 
     def do_language(self) -> None:
         """Change the language at once, where the terminal has the letters."""

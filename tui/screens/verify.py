@@ -29,6 +29,7 @@ LEAVE = _key(("q", "ctrl+q", "ctrl+c"), "leave", "q", "key.leave-plain")
 COPY = _key(("c",), "copy", "c", "verify.copy")
 UNDO = _key(("u",), "undo", "u", "key.undo")
 LOG = _key(("l",), "log", "l", "verify.log")
+MONITOR = _key(("g",), "monitor", "g", "verify.monitor")
 MOVES = (
     _key(("down", "j"), "down", "↑↓", "verify.choose"),
     _key(("up", "k"), "up", "", "verify.choose", footer=False),
@@ -163,7 +164,7 @@ class VerifyScreen(Page):
     def key_table(self) -> Sequence[Key]:
         """Return the keys."""
         copy = (COPY,) if self._command() else ()
-        return (LEAVE, *MOVES[:1], *copy, UNDO, LOG, *MOVES[1:])
+        return (LEAVE, *MOVES[:1], *copy, UNDO, LOG, MONITOR, *MOVES[1:])
 
     def perform(self, action: str) -> None:
         """Do what a key says; a remark stands until the next key."""
