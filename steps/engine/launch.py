@@ -40,8 +40,8 @@ from steps.errors import BringupError, Busy, InputError, PreflightError, Privile
 from steps.model.plan import digest
 from steps.text import say_error
 
-PATIENCE = 30.0
-"""So long may a runner take to say that it is there; seconds."""
+PATIENCE = 90.0
+"""So long may a runner take to say that it is there; seconds. A busy or emulated machine needs half a minute for Python alone."""
 _LAST_WORDS = 0.3
 """So long may the runner before take to write down its end; seconds."""
 _FAREWELL = 5.0
