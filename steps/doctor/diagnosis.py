@@ -6,6 +6,7 @@ from typing import Literal
 
 from steps.catalog.diagnoses import Severity
 from steps.doctor.told import Place
+from steps.model.action import AnyAction
 from steps.model.base import Phrase, Record, Words
 
 Part = Literal["cause", "consequence", "beside"]
@@ -18,6 +19,10 @@ class Step(Record):
     command: tuple[str, ...] | None = None
     reboot: bool = False
     undo: Words | None = None
+    actions: tuple[AnyAction, ...] = ()
+    """What a run does for it, in order; none where a person does it, also where the command is shown for them to type."""
+    live: bool = False
+    """Whether it acts on the kernel, the services or the cards that run: a mounted system has none."""
 
 
 class Proof(Record):
@@ -33,6 +38,11 @@ class Repair(Record):
     steps: tuple[Step, ...] = ()
     avoid: tuple[Phrase, ...] = ()
     verify: Proof | None = None
+
+    @property
+    def runs(self) -> bool:
+        """Return whether a run can do any of it; else all of it is a person's."""
+        return any(step.actions for step in self.steps)
 
 
 class Diagnosis(Record):

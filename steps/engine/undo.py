@@ -133,7 +133,7 @@ def _commands(action: Run, context: Context) -> Outcome:
     for step in action.undo:
         if isinstance(step, Command):
             ending = run_command(context, action, step.argv, environment=action.env, outside=action.outside)
-            if ending.code:
+            if ending.code and not step.tolerant:
                 return failed(phrase("engine.failed.exit", status=ending.code), exit=ending.code)
         elif step.path not in before.existed:
             path = before.real.get(step.path, step.path)

@@ -59,9 +59,10 @@ class RemovePath(Record, tag=True):
 
 
 class Command(Record, tag=True):
-    """Run this command."""
+    """Run this command; what is `tolerant` may fail, as it did before the action: a package that could not be configured."""
 
     argv: tuple[str, ...]
+    tolerant: bool = False
 
 
 UndoStep = RemovePath | Command

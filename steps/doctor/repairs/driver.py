@@ -1,13 +1,188 @@
-"""Repairs of the driver's two halves."""
+"""Repairs of a driver whose halves, packages or owners do not fit each other."""
 
 from __future__ import annotations
 
+import re
+
+from steps.doctor import numbers
+from steps.doctor.diagnosis import Step
 from steps.doctor.evidence import Evidence
-from steps.doctor.repairs.base import REBOOT, SMI, Plan, repairs
+from steps.doctor.facts.packages import Row, role
+from steps.doctor.repairs.base import Plan, aside, back, install, manager_of, person, proof, reboot, remove, repairs, run, service, tool
+from steps.doctor.repairs.modules import afterwards, built, images, kernel_of, reinstalled
 from steps.doctor.rules.base import Candidate
 
 
 @repairs("reboot-pending-after-driver-update")
-def reboot(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return the reboot that loads the new module: everything on disk is right already."""
-    return Plan(steps=(REBOOT,), verify=SMI)
+def pending(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return what loads the new module: everything on disk is right already."""
+    return Plan(steps=(afterwards(seen),), verify=proof("smi"))
+
+
+@repairs("driver-library-mismatch")
+def mismatch(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the reboot, which mostly is enough, and the packages once more for where it is not."""
+    return Plan(steps=(reboot(), *reinstalled(seen)), verify=proof("smi"))
+
+
+@repairs("partial-driver-upgrade")
+def one_version(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the packages that lag, in the newest version that another one has already."""
+    manager = manager_of(seen)
+    held = [name for name in seen.packages.held or () if role(name)]
+    free = tuple(run("unhold", "apt-mark", "unhold", name, undo=(back("apt-mark", "hold", name),), package=name) for name in held)
+    lagging = _lagging(seen)
+    if manager is None or not lagging:
+        command = {"apt": ("apt-get", "full-upgrade"), "dnf": ("dnf", "distro-sync"), "pacman": ("pacman", "-Syu")}.get(manager or "", ())
+        return Plan(steps=(*free, person("upgrade-all", *command), reboot()), verify=proof("smi"))
+    names = tuple(f"{name}={version}" if manager == "apt" else name for name, version in lagging.items())
+    steps = (*free, install("same-version", manager, *names), images(seen), afterwards(seen))
+    return Plan(steps=steps, verify=proof("smi"))
+
+
+def _lagging(seen: Evidence) -> dict[str, str]:
+    """Return the driver's packages that are older than the newest of them, with the version that they should have."""
+    found = [row for row in seen.packages.driver() if row.driver and role(row.name) != "meta"]
+    newest: Row | None = None
+    for row in found:
+        if newest is None or numbers.newer(row.driver or "", newest.driver or ""):
+            newest = row
+    if newest is None:
+        return {}
+    foreign = ("i386", "armhf")
+    return {
+        f"{row.name}:{row.arch}" if row.arch in foreign else row.name: newest.version
+        for row in found
+        if not numbers.agree(row.driver or "", newest.driver or "")
+    }
+
+
+@repairs("module-from-other-install")
+def one_owner(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return what takes NVIDIA's installer away with its own tool, and gives the packages their files back."""
+    uninstaller = next((one.value for one in seen.modules.leftovers if one.value.endswith("nvidia-uninstall")), None)
+    place = next((told.place.text for told in candidate.facts if "/kernel/drivers/video/nvidia.ko" in told.place.text), "")
+    path = re.search(r"/\S*/kernel/drivers/video/nvidia\.ko\S*", place)
+    if uninstaller:
+        away: tuple[Step, ...] = (run("uninstall", uninstaller, "--silent", quiet=120),)
+    elif path:
+        away = (aside("module-away", path[0]),)
+    else:
+        away = (person("uninstall", "nvidia-uninstall"),)
+    return Plan(steps=(*away, *reinstalled(seen), *_build(seen), images(seen), afterwards(seen)), verify=proof("smi"))
+
+
+def _build(seen: Evidence) -> tuple[Step, ...]:
+    """Return the module's build where DKMS has it; the packages that were installed again bring it otherwise."""
+    dkms = any(line.module.startswith("nvidia") for line in seen.modules.dkms or ())
+    return built(seen, kernel_of(seen)) if dkms else ()
+
+
+@repairs("userspace-from-other-install")
+def one_user_space(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return what takes the stranger's file out of the way; inside somebody's environment only they do."""
+    path = next((told.place.text for told in candidate.facts if re.fullmatch(r"/\S+", told.place.text)), "")
+    if path.startswith(("/usr/local/", "/opt/")) and "/envs/" not in path and "site-packages" not in path:
+        return Plan(steps=(aside("stranger-away", path), run("ldconfig", "ldconfig")), verify=proof("smi"))
+    return Plan(steps=(person("stranger-first", path=path or "?"), *reinstalled(seen, "library", "tool")), verify=proof("smi"))
+
+
+@repairs("driver-utilities-package-missing")
+def tools(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the package with nvidia-smi, in the version of what is here."""
+    manager = manager_of(seen)
+    here = next((row for row in seen.packages.rows if row.installed and role(row.name) in ("library", "module", "firmware")), None)
+    branch = re.search(r"-(\d{3})(-server)?\b", here.name) if here else None
+    if manager == "apt":
+        name = (
+            f"nvidia-utils-{branch[1]}{branch[2] or ''}" if branch else "nvidia-smi" if seen.system.id == "debian" else "nvidia-driver-cuda"
+        )
+    else:
+        name = {"dnf": "nvidia-driver-cuda", "pacman": "nvidia-utils"}.get(manager or "", "nvidia-utils")
+    exact = f"{name}={here.version}" if manager == "apt" and here and branch else name
+    return Plan(steps=(install("tools", manager, exact),), verify=proof("smi"))
+
+
+@repairs("driver-package-file-conflict")
+def file_conflict(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the removal of the package that has the file, then what was cut off."""
+    manager, package = manager_of(seen), str(candidate.params.get("package", "?")).partition(":")[0]
+    if not re.fullmatch(r"[a-z0-9][a-z0-9.+-]+", package) or role(package) is None:
+        return Plan(
+            steps=(person("which-driver", package=package), tool("fix-broken", "fix-broken", manager)), verify=proof("packages", manager)
+        )
+    # dpkg's own tool: while a package is half unpacked, apt refuses every transaction that does not mend all of it.
+    away = run("other-branch-away", "dpkg", "--remove", "--force-depends", package, packages=package)
+    steps = (away, tool("fix-broken", "fix-broken", manager)) if manager == "apt" else (remove("other-branch-away", manager, package),)
+    return Plan(steps=steps, verify=proof("packages", manager))
+
+
+@repairs("conflicting-driver-branch-blocks-install")
+def one_branch(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the removal of the other branch's packages only, then the wanted branch."""
+    manager, wanted = manager_of(seen), str(candidate.params.get("wanted", ""))
+    named = re.search(r"(?<![\d.])(\d{3})(?![\d])", wanted)
+    branch = named[1] if named else None
+    others = tuple(
+        dict.fromkeys(row.name for row in seen.packages.driver() if row.driver and branch and numbers.branch(row.driver) != branch)
+    )
+    if manager != "apt" or not others or branch is None:
+        return Plan(
+            steps=(person("which-driver", package=wanted), person("branch-again", "bringup", "apply")), verify=proof("packages", manager)
+        )
+    return Plan(
+        steps=(remove("other-branch-away", manager, *others), person("branch-again", "apt-get", "install", f"nvidia-driver-{branch}")),
+        verify=proof("packages", manager),
+    )
+
+
+@repairs("multiarch-driver-version-skew")
+def both_architectures(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return both architectures of the package in one version."""
+    name, manager = str(candidate.params.get("package", "?")), manager_of(seen)
+    rows = [row for row in seen.packages.rows if row.name == name and row.arch]
+    newest = max(rows, key=lambda row: numbers.parts(row.driver or row.version), default=None)
+    if manager != "apt" or newest is None or len({row.arch for row in rows}) < 2:
+        return Plan(
+            steps=(tool("fix-broken", "fix-broken", manager), person("both-architectures", package=name)), verify=proof("packages", manager)
+        )
+    names = tuple(f"{row.name}:{row.arch}={newest.version}" for row in rows)
+    return Plan(steps=(install("both-architectures", manager, *names, package=name),), verify=proof("packages", manager))
+
+
+@repairs("linux-driver-installed-in-wsl")
+def windows_driver(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the removal of the Linux driver: in WSL the driver of Windows serves."""
+    names = tuple(dict.fromkeys(row.name for row in seen.packages.rows if row.installed and role(row.name)))
+    if not names:
+        return Plan(steps=(person("wsl-remove"),), verify=proof("smi"))
+    return Plan(steps=(remove("wsl-remove", manager_of(seen), *names),), verify=proof("smi"))
+
+
+# --- the fabric manager ---------------------------------------------------------------------------
+
+
+@repairs("fabricmanager-not-running")
+def fabric_runs(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the start of the service, after its package where that is not here."""
+    start = service("fabric-start", "nvidia-fabricmanager.service")
+    if seen.packages.named(r"(nvidia-fabricmanager|cuda-drivers-fabricmanager)(-.*)?"):
+        return Plan(steps=(start,), verify=proof("fabric"))
+    return Plan(steps=(_fabric(seen), start), verify=proof("fabric"))
+
+
+@repairs("fabricmanager-version-mismatch")
+def fabric_fits(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the fabric manager of exactly the driver's version, and its restart."""
+    return Plan(
+        steps=(_fabric(seen), run("restart-fabric", "systemctl", "restart", "nvidia-fabricmanager", live=True)), verify=proof("fabric")
+    )
+
+
+def _fabric(seen: Evidence) -> Step:
+    told = next((one.value for one in (*seen.versions.loaded, *seen.versions.user)), None)
+    if told is None:
+        return person("fabric", version="?")
+    manager = manager_of(seen)
+    name = next((row.name for row in seen.packages.named(r"(nvidia-fabricmanager)(-.*)?")), f"nvidia-fabricmanager-{numbers.branch(told)}")
+    return install("fabric", manager, f"{name}={told}-*" if manager == "apt" else name, version=told)

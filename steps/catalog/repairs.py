@@ -1,0 +1,95 @@
+"""How causes are repaired where nothing has to be decided, and the same tool in the words of each distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from steps.catalog.load import remembered, rows
+from steps.model.base import Record
+
+System = Literal["apt", "dnf", "pacman"]
+Argv = tuple[str, ...]
+
+
+class ToolRow(Record):
+    """One thing to do, as each package manager's distribution does it."""
+
+    id: str
+    apt: Argv
+    dnf: Argv
+    pacman: Argv
+    source: str
+
+
+class ProofRow(Record):
+    """How to see that a repair worked: one command everywhere, or one for each package manager."""
+
+    id: str
+    command: Argv | None = None
+    apt: Argv | None = None
+    dnf: Argv | None = None
+    pacman: Argv | None = None
+
+
+class FlavorRow(Record):
+    """One package with the closed and with the open kernel modules; `{branch}` stands for a number."""
+
+    closed: str
+    open: str
+
+
+class StepRow(Record):
+    """One step; what it does is told by the one field that is there, and without any a person does it."""
+
+    says: str
+    """The key of its words, `repair.step.<says>`."""
+    run: Argv = ()
+    undo: tuple[Argv, ...] = ()
+    keeps: str | None = None
+    """A file that the command writes anew: it is kept before, and put back by undo."""
+    live: bool = False
+    interactive: bool = False
+    show: Argv = ()
+    write: str | None = None
+    text: str = ""
+    install: Mapping[System, Argv] = {}
+    refresh: bool = False
+    """Whether the package lists are fetched anew."""
+    service: str | None = None
+    use: str | None = None
+    """A row of `tool`."""
+
+
+class RepairRow(Record):
+    """The repair of one cause, or of one variant of it; `proof` names a row, and the usual one is meant without it."""
+
+    id: str
+    variant: str = ""
+    proof: str = "smi"
+    steps: tuple[StepRow, ...]
+    source: str | None = None
+
+
+@remembered
+def tools() -> dict[str, ToolRow]:
+    """Return the tools by id."""
+    return {row.id: row for row in rows("repairs.toml", "tool", ToolRow)}
+
+
+@remembered
+def proofs() -> dict[str, ProofRow]:
+    """Return the proofs by id."""
+    return {row.id: row for row in rows("repairs.toml", "proof", ProofRow)}
+
+
+@remembered
+def flavors() -> tuple[FlavorRow, ...]:
+    """Return the packages that differ by the kind of kernel modules only."""
+    return tuple(rows("repairs.toml", "flavor", FlavorRow))
+
+
+@remembered
+def repair_rows() -> dict[tuple[str, str], RepairRow]:
+    """Return the repairs by cause and variant; a variant without a row takes the cause's plain one."""
+    return {(row.id, row.variant): row for row in rows("repairs.toml", "repair", RepairRow)}

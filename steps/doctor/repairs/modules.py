@@ -1,0 +1,328 @@
+"""Repairs of the kernel's half: a module that is old, missing, of the wrong kind, or not trusted."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from steps.catalog.repairs import flavors
+from steps.catalog.stack import distribution_of
+from steps.doctor import numbers
+from steps.doctor.diagnosis import Step
+from steps.doctor.evidence import Evidence
+from steps.doctor.facts.modules import Dkms
+from steps.doctor.repairs.base import Plan, apt, aside, back, install, manager_of, person, proof, reboot, repairs, run, tool, write
+from steps.doctor.rules.base import Candidate
+from steps.managers import apt_repository
+from steps.model.action import KEY
+from steps.model.base import phrase
+
+_STACK = ("nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia_peermem", "nvidia")
+"""The modules of the driver, in the order in which they can be unloaded."""
+LOADS = ("modprobe", "nvidia")
+
+
+# --- what other modules use -----------------------------------------------------------------------
+
+
+def kernel_of(seen: Evidence, candidate: Candidate | None = None) -> str | None:
+    """Return the kernel that a module is needed for: the diagnosis's, else the running one."""
+    told = str(candidate.params.get("kernel", "")) if candidate else ""
+    if re.fullmatch(r"\d+\.\d+[\w.+~-]*", told):
+        return told
+    return seen.system.kernel.value if seen.system.kernel else None
+
+
+def afterwards(seen: Evidence) -> Step:
+    """Return what brings the module on disk into the kernel: it is loaded anew where nothing uses the cards, else the machine reboots."""
+    loaded = _idle(seen)
+    if loaded is None:
+        return reboot()
+    unload = run("reload", "modprobe", "-r", *loaded, live=True)
+    load = run("load", *LOADS, live=True)
+    return Step(says=phrase("repair.step.reload"), command=unload.command, actions=(*unload.actions, *load.actions), live=True)
+
+
+def _idle(seen: Evidence) -> tuple[str, ...] | None:
+    """Return the loaded modules of the driver when only they use each other; `None` when somebody else does, or nobody knows."""
+    text = seen.host.read("/proc/modules") or ""
+    found = {line[0]: line for line in (row.split() for row in text.splitlines()) if line and line[0] in _STACK}
+    if "nvidia" not in found:
+        return None
+    for line in found.values():
+        by = [name for name in line[3].split(",") if name not in ("-", "")]
+        if not line[2].isdigit() or int(line[2]) > len(by) or not set(by) <= set(found):
+            return None
+    return tuple(name for name in _STACK if name in found)
+
+
+def first_start(seen: Evidence) -> Step:
+    """Return what starts a module that was not there: it is loaded, unless another driver has the cards."""
+    return reboot() if seen.modules.loads("nouveau") else run("load", *LOADS, live=True)
+
+
+def entries(seen: Evidence) -> tuple[Dkms, ...]:
+    """Return the driver's lines of DKMS."""
+    return tuple(line for line in seen.modules.dkms or () if line.module.startswith("nvidia"))
+
+
+def built(seen: Evidence, kernel: str | None) -> tuple[Step, ...]:
+    """Return what builds the module of the installed packages for a kernel, in place of what is there for it.
+
+    Without DKMS the packages bring the module ready: then they are installed again.
+    """
+    mine, packages = entries(seen), seen.packages.driver("module", "library", "tool")
+    wanted = next((row.driver for row in packages if row.driver), None)
+    target = next((line for line in mine if wanted and numbers.agree(line.version, wanted)), None) or next(iter(mine), None)
+    if target is None or kernel is None:
+        return (*reinstalled(seen, "module"),)
+    stale = next((line for line in mine if line.kernel == kernel and line.state == "installed" and line.version != target.version), None)
+    one = f"{target.module}/{target.version}"
+    build = run(
+        "build",
+        *("dkms", "install", "--force", one, "-k", kernel),
+        undo=(back("dkms", "uninstall", one, "-k", kernel),),
+        quiet=720,
+        module=one,
+        kernel=kernel,
+    )
+    if stale is None:
+        return (build,)
+    old = f"{stale.module}/{stale.version}"
+    away = run(
+        "old-module-away",
+        *("dkms", "uninstall", old, "-k", kernel),
+        undo=(back("dkms", "install", "--force", old, "-k", kernel),),
+        module=old,
+        kernel=kernel,
+    )
+    return (away, build)
+
+
+def reinstalled(seen: Evidence, *roles: str) -> tuple[Step, ...]:
+    """Return what installs the driver's packages again in the version they have: files that were overwritten are theirs again."""
+    manager = manager_of(seen)
+    found = seen.packages.driver(*roles)  # type: ignore[arg-type]  # the roles are written here
+    names = tuple(dict.fromkeys(_exact(row.name, row.version, row.arch, manager) for row in found))
+    if manager == "apt" and names:
+        return (apt("reinstall", "--reinstall", "--no-remove", "install", *names),)
+    if manager == "dnf" and names:
+        return (run("reinstall", "dnf", "-y", "reinstall", *names, quiet=300),)
+    if manager == "pacman" and names:
+        return (run("reinstall", "pacman", "-S", "--noconfirm", *names, quiet=300),)
+    return (person("reinstall"),)
+
+
+def _exact(name: str, version: str, arch: str | None, manager: str | None) -> str:
+    foreign = f":{arch}" if arch in ("i386", "armhf") else ""
+    return f"{name}{foreign}={version}" if manager == "apt" else name
+
+
+def images(seen: Evidence) -> Step:
+    """Return what writes the initramfs of every kernel anew."""
+    return tool("initramfs", "initramfs", manager_of(seen))
+
+
+# --- old, missing, mixed --------------------------------------------------------------------------
+
+
+@repairs("stale-module-on-disk", "kernel-modules-from-two-drivers", "gdrdrv-linked-to-stub")
+def stale(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the build of the installed version in place of the old file, and its way into the kernel."""
+    linked = [line for line in seen.modules.dkms or () if line.module == "gdrdrv"] if "needs" in candidate.params else []
+    kernel = kernel_of(seen, candidate)
+    if linked and kernel:
+        one = f"gdrdrv/{linked[0].version}"
+        again = run("build", "dkms", "install", "--force", one, "-k", kernel, quiet=300, module=one, kernel=kernel)
+        return Plan(steps=(again, run("load-gdrdrv", "modprobe", "gdrdrv", live=True)), verify=proof("dkms"))
+    return Plan(steps=(*built(seen, kernel), images(seen), afterwards(seen)), verify=proof("module"))
+
+
+@repairs("no-module-for-running-kernel")
+def missing(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the build for the running kernel, or the package that has it ready."""
+    kernel, manager = kernel_of(seen, candidate), manager_of(seen)
+    ready = next((row for row in seen.packages.rows if re.match(r"linux-modules-nvidia-\d+", row.name)), None)
+    if entries(seen):
+        steps = built(seen, kernel)
+    elif ready is not None and kernel:
+        kind = re.match(r"linux-modules-nvidia-\d+(?:-server)?(?:-open)?", ready.name)
+        steps = (install("modules-for-kernel", manager, f"{kind[0] if kind else ready.name}-{kernel}", kernel=kernel),)
+    elif manager == "dnf" and seen.packages.named(r"akmod-nvidia.*") and kernel:
+        steps = (run("build-akmod", "akmods", "--force", "--kernels", kernel, quiet=720, kernel=kernel),)
+    elif seen.packages.named(r"nvidia-(kernel-(open-)?dkms|dkms-.*|(open-)?dkms)"):
+        steps = reinstalled(seen, "module")
+    elif manager == "pacman" and seen.packages.named(r"nvidia(-open)?"):
+        steps = (install("with-dkms", manager, "nvidia-open-dkms" if seen.packages.named("nvidia-open") else "nvidia-dkms"),)
+    else:
+        steps = (person("with-dkms-anew", "bringup", "apply"),)
+    return Plan(steps=(*steps, images(seen), first_start(seen)), verify=proof("smi"))
+
+
+@repairs("kernel-headers-missing")
+def headers(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the headers of the kernel, then the build that waited for them."""
+    kernel, manager = kernel_of(seen, candidate), manager_of(seen)
+    if kernel is None:
+        return Plan(steps=(person("headers-of-kernel"), person("build-all", "dkms", "autoinstall")), verify=proof("dkms"))
+    names = {"apt": f"linux-headers-{kernel}", "dnf": f"kernel-devel-{kernel}", "pacman": _arch_headers(kernel)}
+    if candidate.variant == "incomplete" and manager == "apt":
+        first = apt("headers-again", "--reinstall", "--no-remove", "install", names["apt"], kernel=kernel)
+    else:
+        name = names[manager] if manager else f"linux-headers-{kernel}"
+        first = install("headers", manager, name, refresh=manager == "apt", kernel=kernel)
+    build = built(seen, kernel) if entries(seen) else (_build_all(seen, kernel),)
+    return Plan(steps=(first, *build, images(seen), first_start(seen)), verify=proof("dkms"))
+
+
+def _arch_headers(kernel: str) -> str:
+    """Return the package of headers of an Arch kernel: each kind of kernel has its own."""
+    kind = re.search(r"-(lts|zen|hardened|rt)\b", kernel)
+    return f"linux-{kind[1]}-headers" if kind else "linux-headers"
+
+
+def _build_all(seen: Evidence, kernel: str) -> Step:
+    """Return the build of every entry of DKMS; undo takes the modules of the driver away again, as they were not there before."""
+    versions = dict.fromkeys(f"nvidia/{row.driver}" for row in seen.packages.driver("module") if row.driver)
+    undo = tuple(back("dkms", "uninstall", one, "-k", kernel, tolerant=True) for one in versions)
+    return run("build-all", "dkms", "autoinstall", "-k", kernel, undo=undo, quiet=720, kernel=kernel)
+
+
+@repairs("dkms-compiler-too-old")
+def compiler(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the compiler that the kernel was built with, then the build."""
+    manager, kernel = manager_of(seen), kernel_of(seen, candidate)
+    told = re.search(r"gcc-(\d+)|gcc(?: version)? (?:\([^)]*\) )?(\d+)\.", seen.host.read("/proc/version") or "")
+    major = (told[1] or told[2]) if told else None
+    if manager == "apt" and major:
+        get = install("compiler", manager, f"gcc-{major}", major=major)
+    else:
+        get = install("compiler-any", manager, "gcc") if manager in ("dnf", "pacman") else person("compiler-any")
+    steps = (get, *(built(seen, kernel) if entries(seen) else (person("build-all", "dkms", "autoinstall", kernel=kernel or "?"),)))
+    return Plan(steps=(*steps, images(seen), first_start(seen)), verify=proof("dkms"))
+
+
+@repairs("dkms-tree-stale-entry")
+def stale_entry(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return what takes the entry without sources out of the tree, where `dkms remove` cannot, then the build of the rest."""
+    module, version = str(candidate.params.get("module", "?")), str(candidate.params.get("version", "?"))
+    kernel = kernel_of(seen)
+    if not re.fullmatch(r"[\w.-]+", module) or not re.fullmatch(r"[\w.-]+", version):
+        return Plan(steps=(person("entry-away"), person("build-all", "dkms", "autoinstall", kernel=kernel or "?")), verify=proof("dkms"))
+    at, away = f"/var/lib/dkms/{module}/{version}", f"/var/lib/dkms-{module}-{version}.disabled"
+    move = run("entry-away", "mv", "--no-target-directory", "--", at, away, undo=(back("mv", "--no-target-directory", "--", away, at),))
+    rest = [line for line in entries(seen) if line.version != version]
+    build = built(seen, kernel) if rest and kernel else (run("build-all", "dkms", "autoinstall", quiet=720, kernel=kernel or "?"),)
+    return Plan(steps=(move, *build), verify=proof("dkms"))
+
+
+@repairs("gpu-firmware-file-missing")
+def firmware(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the packages that hold the firmware once more, and an initramfs that has it too."""
+    return Plan(steps=(*reinstalled(seen, "firmware", "module"), images(seen), reboot()), verify=proof("smi"))
+
+
+# --- the wrong kind -------------------------------------------------------------------------------
+
+
+@repairs("gpu-needs-open-module")
+def to_open(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the same driver with the open modules."""
+    return _flavored(seen, open_wanted=True)
+
+
+@repairs("gpu-unsupported-by-open-module")
+def to_closed(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the same driver with the closed modules."""
+    return _flavored(seen, open_wanted=False)
+
+
+def _flavored(seen: Evidence, *, open_wanted: bool) -> Plan:
+    manager, key = manager_of(seen), "flavor-open" if open_wanted else "flavor-closed"
+    if manager == "dnf" and seen.packages.named(r"akmod-nvidia.*"):
+        kernel = kernel_of(seen)
+        macro = write(key, "/etc/rpm/macros.nvidia-kmod", f"%_with_kmod_nvidia_open {int(open_wanted)}\n")
+        build = run(
+            "build-akmod", "akmods", "--force", "--rebuild", *(("--kernels", kernel) if kernel else ()), quiet=720, kernel=kernel or "?"
+        )
+        return Plan(steps=(macro, build, images(seen), reboot()), verify=proof("smi"))
+    swaps = {row.name: other for row in seen.packages.rows if row.installed and (other := _other_flavor(row.name, open_wanted=open_wanted))}
+    if manager != "apt" or not swaps:
+        return Plan(steps=(person(key, "bringup", "apply"), reboot()), verify=proof("smi"))
+    change = install(key, manager, *dict.fromkeys(swaps.values()), may_remove=tuple(swaps))
+    return Plan(steps=(change, images(seen), reboot()), verify=proof("smi"))
+
+
+def _other_flavor(name: str, *, open_wanted: bool) -> str | None:
+    """Return the package that stands for this one with the other kind of modules, or `None`."""
+    for row in flavors():
+        mine, other = (row.closed, row.open) if open_wanted else (row.open, row.closed)
+        found = re.fullmatch(re.escape(mine).replace(r"\{branch\}", r"(?P<branch>\d+)"), name)
+        if found:
+            return other.replace("{branch}", found.groupdict().get("branch") or "")
+    return None
+
+
+@repairs("gpu-needs-legacy-driver", "transitional-package-replaces-legacy-driver")
+def legacy(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the last branch that drives the card, kept there by a pin."""
+    branch = str(candidate.params.get("branch") or candidate.params.get("named") or "")
+    branch = branch.partition(".")[0]
+    if not branch.isdigit():
+        return Plan(steps=(person("legacy-by-hand", "bringup", "apply", branch="?"),), verify=proof("smi"))
+    manager = manager_of(seen)
+    present = tuple(dict.fromkeys(row.name for row in seen.packages.driver()))
+    names: dict[str, tuple[str, ...]] = {"ubuntu": (f"nvidia-driver-{branch}",), "debian": (f"nvidia-tesla-{branch}-driver",)}
+    name = names.get(seen.system.id or "") if manager == "apt" else None
+    if manager == "dnf" and (seen.system.id == "fedora" or seen.packages.named(r"akmod-nvidia.*")):
+        name = (f"akmod-nvidia-{branch}xx", f"xorg-x11-drv-nvidia-{branch}xx-cuda")
+    if not name:
+        return Plan(steps=(person("legacy-by-hand", "bringup", "apply", branch=branch), reboot()), verify=proof("smi"))
+    pin = apt_repository.branch_pin(branch)
+    kept = (write("pin-branch", pin.path, pin.text or "", branch=branch),) if manager == "apt" else ()
+    change = install("legacy", manager, *name, may_remove=present, refresh=manager == "apt", branch=branch)
+    return Plan(steps=(*kept, change, images(seen), reboot()), verify=proof("smi"))
+
+
+@repairs("driver-blocked-by-prime-profile")
+def prime(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the profile that lets the driver load."""
+    profile = seen.host.run(("prime-select", "query")).stdout.strip() or "intel"
+    switch = run("prime", "prime-select", "on-demand", undo=(back("prime-select", profile if profile.isalpha() else "intel"),))
+    alias = next((one for one in seen.modules.settings if one.verb == "alias" and one.rest == "off"), None)
+    path = alias.place.source if alias and alias.place.source.startswith("/") else None
+    if path and seen.host.run(("prime-select", "query")).status == 127:
+        switch = aside("prime-alias", path)
+    return Plan(steps=(switch, images(seen), reboot()), verify=proof("smi"))
+
+
+@repairs("vfio-owns-gpu")
+def vfio(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return what gives the card back to its driver, after a question: it may well be meant for a virtual machine."""
+    setting = next((one for one in seen.modules.settings if one.module in ("vfio-pci", "vfio_pci")), None)
+    path = setting.place.source if setting else ""
+    if not path.startswith("/etc/"):
+        return Plan(steps=(person("ask-vfio"), person("vfio-by-hand"), reboot()), verify=proof("pci"))
+    return Plan(steps=(person("ask-vfio"), aside("vfio-away", path), images(seen), reboot()), verify=proof("pci"))
+
+
+# --- Secure Boot ----------------------------------------------------------------------------------
+
+
+@repairs("mok-not-enrolled")
+def enroll(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the enrolment of the key that signs modules here; a person confirms it at the console."""
+    certificate = _certificate(seen)
+    if certificate is None:
+        return Plan(steps=(person("enroll", "mokutil", "--import", "KEY.der"), reboot()), verify=proof("mok"))
+    undo = (back("mokutil", "--revoke-import"),)
+    step = run("enroll", "mokutil", "--import", certificate, undo=undo, interactive=True, live=True)
+    actions = tuple(msgspec.structs.replace(action, id=KEY) for action in step.actions)
+    return Plan(steps=(msgspec.structs.replace(step, actions=actions), reboot()), verify=proof("mok"))
+
+
+def _certificate(seen: Evidence) -> str | None:
+    """Return the certificate that the distribution signs modules with, or `None` where it is not known."""
+    row = distribution_of(seen.system.id, seen.system.version)
+    return row.key_certificate if row else None

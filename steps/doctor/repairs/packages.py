@@ -1,0 +1,137 @@
+"""Repairs of a package manager that will not go on: what was cut off, what is held, where no room is left."""
+
+from __future__ import annotations
+
+import re
+
+from steps.doctor.diagnosis import Step
+from steps.doctor.evidence import Evidence
+from steps.doctor.facts.packages import Row
+from steps.doctor.repairs.base import (
+    Plan,
+    apt,
+    back,
+    manager_of,
+    person,
+    proof,
+    repairs,
+    run,
+    tool,
+)  # fmt: skip
+from steps.doctor.repairs.modules import images
+from steps.doctor.rules.base import Candidate
+from steps.host.rooted import version_key
+from steps.model.action import UndoStep
+
+
+@repairs("dpkg-interrupted", "conffile-question-unanswered")
+def finished(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return what finishes the packages that were left half-way; the person's settings stay."""
+    manager = manager_of(seen)
+    ssh = (person("keep-session"),) if candidate.variant == "ssh" else ()
+    mended = tool("fix-broken", "fix-broken", manager)
+    return Plan(steps=(*ssh, *finish(seen), mended), verify=proof("packages", manager))
+
+
+def half(seen: Evidence) -> tuple[Row, ...]:
+    """Return the packages that are neither wholly here nor away."""
+    return tuple(row for row in seen.packages.rows if row.half)
+
+
+def finish(seen: Evidence) -> tuple[Step, ...]:
+    """Return the end of what dpkg began; undo unpacks the same packages again, so that they wait as they did."""
+    if manager_of(seen) not in ("apt", None):
+        return ()
+    files = [_archive(seen, row) for row in half(seen)]
+    known = tuple(path for path in files if path)
+    undo = (back("dpkg", "--unpack", *known),) if known and len(known) == len(files) else ()
+    return (run("finish", "dpkg", "--force-confdef", "--force-confold", "--configure", "-a", undo=undo, quiet=720),)
+
+
+def as_failed(seen: Evidence) -> tuple[Step, ...]:
+    """Return a first step that only looks, and whose undo, the last of all, lets the packages fail again that had failed.
+
+    Without it an undo would leave them unpacked where they were half configured.
+    """
+    failed = tuple(row.name for row in half(seen) if row.state[1:2] == "F" and _archive(seen, row))
+    undo = tuple(back("dpkg", "--configure", name, tolerant=True) for name in failed)
+    return (run("see-half", "dpkg-query", "--show", *failed, undo=undo),) if failed else ()
+
+
+def _archive(seen: Evidence, row: Row) -> str | None:
+    """Return the package's file in apt's cache, or `None` when it is gone from there."""
+    version = row.version.replace(":", "%3a")
+    return next(iter(seen.host.glob(f"/var/cache/apt/archives/{row.name}_{version}_*.deb")), None)
+
+
+# --- versions -------------------------------------------------------------------------------------
+
+
+@repairs("held-package-blocks-install")
+def unheld(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the end of the hold, and the version that is wanted."""
+    manager, name = manager_of(seen), str(candidate.params.get("library", "?"))
+    wanted = str(candidate.params.get("wanted", "?"))
+    held = [one for one in seen.packages.held or () if name in (one, "?")]
+    free = tuple(run("unhold", "apt-mark", "unhold", one, undo=(back("apt-mark", "hold", one),), package=one) for one in held)
+    if manager == "apt" and re.fullmatch(r"[a-z0-9][a-z0-9.+-]+", name) and re.fullmatch(r"[\w.:~+-]+", wanted):
+        last: Step = apt(
+            "wanted-version", "--allow-downgrades", "--no-remove", "install", f"{name}={wanted}", undo=_before(seen, name), package=name
+        )
+    else:
+        last = person("one-cuda", "apt-cache", "policy", name if name != "?" else "libnccl2", package=name)
+    return Plan(steps=(*free, last), verify=proof("packages", manager))
+
+
+def _before(seen: Evidence, name: str) -> tuple[UndoStep, ...]:
+    """Return what puts the version back that is here now."""
+    row = next(iter(seen.packages.named(re.escape(name))), None)
+    if row is None:
+        return ()
+    return (back("apt-get", "-y", "--allow-downgrades", "--no-remove", "install", f"{name}={row.version}"),)
+
+
+# --- room -----------------------------------------------------------------------------------------
+
+
+@repairs("boot-partition-full")
+def boot_room(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the removal of kernels that neither run nor start next, then what had failed."""
+    manager = manager_of(seen)
+    old = _old_kernels(seen)
+    if manager == "apt" and old:
+        # apt's own resolver wants to finish the broken packages first, for which there is no room yet.
+        free: Step = run("old-kernels", "dpkg", "--purge", "--force-depends", *old, packages=" ".join(old), quiet=300)
+    elif manager == "dnf":
+        free = person("old-kernels", "dnf", "remove", "--oldinstallonly", packages="kernel-*")
+    else:
+        free = person("old-kernels", "ls", "-lS", "/boot", packages="linux-image-*")
+    return Plan(steps=(*as_failed(seen), free, *finish(seen), images(seen)), verify=proof("space"))
+
+
+def _old_kernels(seen: Evidence) -> tuple[str, ...]:
+    """Return the packages of kernels that may go: not the running one, and not the two newest."""
+    names = {
+        found[1]: row.name for row in seen.packages.rows if row.installed and (found := re.fullmatch(r"linux-image-(\d\S+)", row.name))
+    }
+    running = seen.system.kernel.value if seen.system.kernel else None
+    if running is None:
+        return ()
+    newest = sorted(names, key=version_key)[-2:]
+    return tuple(names[kernel] for kernel in sorted(names, key=version_key) if kernel != running and kernel not in newest)
+
+
+@repairs("disk-full-during-install")
+def disk_room(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return what frees room without a loss, then what had failed."""
+    manager, path = manager_of(seen), str(candidate.params.get("path", "/"))
+    # What undo would unpack again lies in the cache that is emptied here.
+    last = (run("finish", "dpkg", "--force-confdef", "--force-confold", "--configure", "-a", quiet=720),) if manager == "apt" else ()
+    mended = tool("fix-broken", "fix-broken", manager)
+    steps = (
+        tool("clean-cache", "clean-cache", manager),
+        person("free-space", "du", "-xh", "--max-depth=2", "/var", path=path),
+        *last,
+        mended,
+    )
+    return Plan(steps=steps, verify=proof("space"))
