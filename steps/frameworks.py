@@ -6,7 +6,7 @@ import msgspec
 
 from steps.catalog import frameworks as catalog
 from steps.catalog.versions import line
-from steps.compat import candidates, framework_plan, solve
+from steps.compat import candidates, framework_plan, package_sets, solve
 from steps.compat.case import Case
 from steps.compat.framework_rules import refused
 from steps.compat.search import releases
@@ -21,8 +21,8 @@ from steps.model.plan import Target
 from steps.model.profile import Profile, answered
 
 KEY: StepKey = "frameworks"
-EXTRAS = ("transformers", "bitsandbytes")
-BUILDS, ENVIRONMENTS = 3, 3
+MAIN = ("torch", "jax", "tensorflow")
+BUILDS, ENVIRONMENTS = 3, 2
 """Rows of two groups: all four fill the 18 rows of the screen."""
 
 
@@ -51,17 +51,17 @@ def actions(machine: Machine, answers: Profile, target: Target) -> tuple[AnyActi
 
 
 def choices(machine: Machine, answers: Profile) -> tuple[Choice, ...]:
-    """Return the frameworks, PyTorch's build, extras, and the environment."""
+    """Return the frameworks, PyTorch's build, sets of packages, and the environment."""
     case = Case(machine, answers)
     best = solve.recommend(machine).choices or Profile()
-    main = tuple(_framework(case, best, name) for name in ("torch", "torchvision", "jax", "tensorflow"))
+    main = tuple(_framework(case, best, name) for name in MAIN)
     wanted = answers.frameworks
     groups = [
         Choice(
             key="frameworks",
             kind="many",
             options=main,
-            taken=tuple(name for name in wanted if name in ("torch", "torchvision", "jax", "tensorflow")),
+            taken=tuple(name for name in wanted if name in MAIN),
         )
     ]
     builds = _builds(case, best)
@@ -75,14 +75,14 @@ def choices(machine: Machine, answers: Profile) -> tuple[Choice, ...]:
                 taken=(wanted.get("variant", ""),),
             )
         )
-    extras = tuple(_framework(case, best, name) for name in EXTRAS)
+    sets = catalog.package_sets()
     groups.append(
         Choice(
-            key="frameworks.extras",
+            key="frameworks.sets",
             kind="many",
-            title=phrase("frameworks.group.extras"),
-            options=extras,
-            taken=tuple(name for name in wanted if name in EXTRAS),
+            title=phrase("frameworks.group.sets"),
+            options=tuple(_set(case, row) for row in sets),
+            taken=tuple(row.name for row in sets if package_sets.is_taken(answers, row)),
         )
     )
     environment = answers.environment
@@ -91,7 +91,7 @@ def choices(machine: Machine, answers: Profile) -> tuple[Choice, ...]:
             key="environment",
             kind="one",
             title=phrase("frameworks.group.environment"),
-            options=_environments(case, best),
+            options=_environments(case, best, ENVIRONMENTS if len(builds) > 1 else ENVIRONMENTS + 1),
             taken=(f"{environment.manager or 'uv'}-{environment.python}",),
         )
     )
@@ -111,7 +111,11 @@ def _framework(case: Case, best: Profile, name: str) -> Option:
     adding: dict[str, str | None] = {f"frameworks.{name}": version}
     if name == "torch" and "variant" not in wanted and (variant := best.frameworks.get("variant")):
         adding["frameworks.variant"] = variant
-    removing: Patch = {f"frameworks.{name}": None}
+    removing: dict[str, str | None] = {f"frameworks.{name}": None}
+    if name == "torch":
+        # It comes and goes with what is made for it.
+        adding |= {"frameworks.torchvision": _fitting(Case(case.machine, answered(case.answers, adding)), "torchvision") or None}
+        removing |= {f"frameworks.{one}": None for one in ("torchvision", "torchaudio") if one in wanted}
     answers = answered(case.answers, adding)
     changed = Case(case.machine, answers)
     judged = solve.judge_frameworks(case.machine, answers, lambda finding: name in finding.subject)
@@ -132,6 +136,35 @@ def _framework(case: Case, best: Profile, name: str) -> Option:
         notes=_notes(changed, name) if mark != "bad" else (Note(label="instead", text=phrase("frameworks.note.own-environment")),),
         patch=removing if name in wanted else adding,
         recommended=name in best.frameworks,
+    )
+
+
+def _set(case: Case, row: catalog.PackageSet) -> Option:
+    """Return the row of one set of packages: in the versions that the solver chooses, beside what is chosen already."""
+    taken = package_sets.is_taken(case.answers, row)
+    adding = package_sets.taking(case.machine, case.answers, row)
+    if not adding and not taken:
+        # Why it cannot be had is said by the newest of each.
+        adding = {f"frameworks.{name}": _fitting(case, name) for name in row.packages if name not in case.answers.frameworks}
+    answers = case.answers if taken else answered(case.answers, adding)
+    named = tuple(key.partition(".")[2] for key in adding)
+    judged = solve.judge_frameworks(case.machine, answers, lambda finding: any(name in finding.subject for name in named))
+    findings = tuple(sorted(judged, key=lambda finding: _WORST_FIRST.index(finding.severity)))
+    mark, tag = _verdict(findings, "fits")
+    packages = " ".join(name for name in row.packages if name != "torch")
+    notes = [Note(label="leads-to", text=f"$ {_installing(case)} install {packages}", command=True)]
+    if row.build and "toolkit.cuda" in adding:
+        notes.append(Note(label="trap", text=phrase("frameworks.note.build", package=row.build.package, cuda=answers.toolkit.cuda or "")))
+    notes.append(Note(label="source", text=row.source))
+    return Option(
+        value=row.name,
+        label=phrase(f"frameworks.set.{row.name}.label"),
+        mark=mark,
+        tag=tag,
+        sentences=() if mark == "bad" else (phrase(f"frameworks.set.{row.name}.explain"),),
+        findings=findings,
+        notes=tuple(notes) if mark != "bad" else (),
+        patch=package_sets.leaving(case.answers, row) if taken else adding,
     )
 
 
@@ -202,9 +235,7 @@ def _verdict(findings: tuple[Finding, ...], word: str) -> tuple[Mark, Words]:
 def _notes(case: Case, name: str) -> tuple[Note, ...]:
     """Return what a framework leads to, and where its facts stand."""
     shown = next((one for one in framework_plan.requirements(case) if one.partition("[")[0].partition("=")[0] == name), name)
-    notes = [
-        Note(label="leads-to", text=f"$ {'pip' if case.answers.environment.manager == 'venv' else 'uv pip'} install {shown}", command=True)
-    ]
+    notes = [Note(label="leads-to", text=f"$ {_installing(case)} install {shown}", command=True)]
     release = torch_release(case)
     if name == "torch" and release:
         notes.append(Note(label="cost", text=phrase("frameworks.note.cost", megabytes=framework_plan.megabytes(case))))
@@ -212,6 +243,11 @@ def _notes(case: Case, name: str) -> tuple[Note, ...]:
             notes.append(Note(label="trap", text=phrase("frameworks.note.low")))
         notes.append(Note(label="source", text=release.source))
     return tuple(notes)
+
+
+def _installing(case: Case) -> str:
+    """Return the program that installs, as a person would type it."""
+    return "pip" if case.answers.environment.manager == "venv" else "uv pip"
 
 
 # --- builds and environments ----------------------------------------------------------------------
@@ -257,8 +293,8 @@ def _build(case: Case, release: catalog.TorchRelease, name: str, advised: bool) 
     )
 
 
-def _environments(case: Case, best: Profile) -> tuple[Option, ...]:
-    """Return who makes the environment and with which Python: the chosen, the recommended, and what else fits."""
+def _environments(case: Case, best: Profile, most: int) -> tuple[Option, ...]:
+    """Return who makes the environment and with which Python, at most so many: the chosen, the recommended, and what else fits."""
     chosen = (case.answers.environment.manager or "uv", case.answers.environment.python)
     known = pythons_of(case, "torch")
     fitting = candidates.python_candidates(case, known[0] if known else candidates.PYTHONS)
@@ -266,10 +302,9 @@ def _environments(case: Case, best: Profile) -> tuple[Option, ...]:
     # Who has conda is used to it.
     own = [("conda", advised[1] or fitting[0])] if case.machine.tools.get("conda") and (advised[1] or fitting) else []
     pairs = [chosen, advised, *own, *(("uv", python) for python in fitting), *(("venv", python) for python in fitting)]
-    listed = list(dict.fromkeys(pair for pair in pairs if pair[1]))[: ENVIRONMENTS - 1]
-    venv = next((pair for pair in pairs if pair[0] == "venv" and pair[1] == listed[0][1]), None) if listed else None
-    if venv and venv not in listed:
-        listed.append(venv)
+    listed = list(dict.fromkeys(pair for pair in pairs if pair[1]))[: most - 1]
+    made = {manager for manager, _ in listed}
+    listed += [pair for pair in (*own, *(("venv", python) for python in fitting)) if pair[0] not in made][: most - len(listed)]
     return tuple(_environment(case, manager, python, (manager, python) == advised) for manager, python in listed if python)
 
 

@@ -163,7 +163,7 @@ def test_an_amd_machine_is_told_nothing_of_cuda_in_what_it_can_take() -> None:
     answers = recommend(found).choices
     assert answers is not None
     assert "ROCm's libraries" in said(row(frameworks, found, "torch", answers))
-    for name in ("torch", "torchvision", "jax", "tensorflow", "rocm6.3"):
+    for name in ("torch", "jax", "tensorflow", "student", "rocm6.3"):
         assert "CUDA" not in said(row(frameworks, found, name, answers))
 
 

@@ -205,10 +205,12 @@ def _asked(asked: Mapping[str, Any], language: Language) -> Asked:
     def absolute(name: str) -> str | None:
         return os.path.abspath(asked[name]) if asked.get(name) else None
 
+    name = asked.get("profile") or ""
     return Asked(
         machine=absolute("machine"),
         root=absolute("root"),
-        profile=absolute("profile"),
+        # A bare name without a file may be a set of packages.
+        profile=absolute("profile") if "/" in name or os.path.exists(name) else name or None,
         json=bool(asked.get("json")),
         language=language,
         yes=bool(asked.get("yes")),

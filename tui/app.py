@@ -238,16 +238,26 @@ class BringupApp(LookingApp):
             self.exit(0)
 
 
+def _set_named(name: str) -> str | None:
+    """Return the name when it is one of a set of packages, else `None`."""
+    from steps.compat import package_sets
+
+    return name if package_sets.named(name) else None
+
+
 def wizard(asked: Mapping[str, Any], environ: Mapping[str, str], language: str) -> int:
     """Open the wizard and return the exit code."""
     told = terminal.survey(environ, no_color=bool(asked.get("no_color")))
+    path = asked.get("profile")
+    package_set = None if not path or terminal.exists(path) else _set_named(path)
     house = House(
         machine=terminal.full_path(asked["machine"]) if asked.get("machine") else None,
         root=terminal.full_path(asked["root"]) if asked.get("root") else None,
         language="zh_CN" if language == "zh_CN" else "en",
         offline=bool(asked.get("offline")),
+        package_set=package_set,
     )
-    answers = house.read_profile(asked["profile"]) if asked.get("profile") else None
+    answers = house.read_profile(path) if path and not package_set else None
     app = BringupApp(
         house,
         answers,

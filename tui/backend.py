@@ -138,11 +138,20 @@ class Backend(Protocol):
 class House:
     """The real house."""
 
-    def __init__(self, *, machine: str | None = None, root: str | None = None, language: Language = "en", offline: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        machine: str | None = None,
+        root: str | None = None,
+        language: Language = "en",
+        offline: bool = False,
+        package_set: str | None = None,
+    ) -> None:
         self._machine = machine
         self._root = root
         self._language: Language = language
         self._offline = offline
+        self._set = package_set
         self._notices: tuple[Finding, ...] = ()
 
     @property
@@ -152,14 +161,15 @@ class House:
 
     def look(self) -> Looked:
         """Look at the machine and ask the solver what fits it."""
-        from steps.compat import solve
+        from steps.compat import package_sets, solve
         from steps.headless import facts, knowing
         from steps.headless.console import Asked
 
         environ = terminal.environment()
         loaded = facts.load(Asked(machine=self._machine, root=self._root, language=self._language), environ)
         self._notices = knowing.notices(knowing.lay(environ))
-        advice = solve.recommend(loaded.machine)
+        chosen = package_sets.named(self._set or "")
+        advice = package_sets.advised(loaded.machine, chosen) if chosen else solve.recommend(loaded.machine)
         return Looked(loaded.machine, loaded.target, advice.choices, advice.findings, in_names(loaded.machine), self._notices)
 
     def offered(self, machine: Machine, target: Target) -> Machine:

@@ -37,6 +37,11 @@ def full_path(name: str) -> str:
     return str(Path(name).expanduser().absolute())
 
 
+def exists(name: str) -> bool:
+    """Return whether there is a file of a name that a person typed."""
+    return Path(full_path(name)).exists()
+
+
 def write_file(path: str, text: str) -> None:
     """Write a file that the person named; raises `OSError`."""
     Path(path).write_text(text, encoding="utf-8")

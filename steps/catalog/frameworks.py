@@ -169,11 +169,29 @@ class Tool(Record):
     source: str
 
 
+class SetBuild(Record):
+    """A package that is compiled where it is used: what the index has of its needs, and the cards it is for."""
+
+    package: str
+    tools: tuple[str, ...] = ()
+    compute_capability: str | None = None
+    source: str
+
+
+class PackageSet(Record):
+    """Packages that people want together, by the name that a command line may give for a profile."""
+
+    name: str
+    packages: tuple[str, ...]
+    build: SetBuild | None = None
+    source: str
+
+
 class Index(Record):
     """A package index by its preset name; `{variant}` in a `torch` URL is PyTorch's."""
 
     name: str
-    kind: Literal["pypi", "torch"]
+    kind: Literal["pypi", "torch", "conda"]
     url: str
     confidence: Confidence | None = None
     source: str
@@ -273,3 +291,8 @@ def tools() -> tuple[Tool, ...]:
 def indexes() -> tuple[Index, ...]:
     """Return the package indexes by preset name."""
     return rows("indexes.toml", "index", Index)
+
+
+def package_sets() -> tuple[PackageSet, ...]:
+    """Return what people want together, by name."""
+    return rows("sets.toml", "set", PackageSet)

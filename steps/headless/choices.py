@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from steps import documents, lines, planning, profiles
-from steps.compat import solve
+from steps.compat import package_sets, solve
 from steps.errors import InputError, PreflightError
 from steps.headless import knowing, offering
 from steps.headless.console import DONE, FINDINGS, Asked, Console
@@ -34,10 +34,24 @@ def read_profile(path: str) -> Profile:
         raise InputError("profile-syntax", file=path, detail="nested too deeply") from None
 
 
+def chosen(path: str, machine: Machine) -> Profile:
+    """Return the profile in a file, or of a set of packages by its name where there is no such file.
+
+    Raises `InputError` as `read_profile` does, `PreflightError` for a set that cannot be had on this machine.
+    """
+    row = package_sets.named(path)
+    if row is None or LocalHost().exists(path) is not False:
+        return read_profile(path)
+    advice = package_sets.advised(machine, row)
+    if advice.choices is None:
+        raise PreflightError("set-conflict", set=row.name, wishes=" ".join(f"--want {name}" for name in row.packages))
+    return advice.choices
+
+
 def answers_of(asked: Asked, machine: Machine) -> Profile:
     """Return the profile that was asked for, else the recommendation; raises `PreflightError` where none exists."""
     if asked.profile:
-        return read_profile(asked.profile)
+        return chosen(asked.profile, machine)
     advice = solve.recommend(machine)
     if advice.choices is None:
         raise PreflightError("no-recommendation")
@@ -53,7 +67,7 @@ def check(console: Console, environ: Mapping[str, str]) -> int:
     """Print every finding; without a profile what is installed is judged."""
     known = knowing.lay(environ)
     machine = load(console.asked, environ).machine
-    answers = read_profile(console.asked.profile) if console.asked.profile else Profile()
+    answers = chosen(console.asked.profile, machine) if console.asked.profile else Profile()
     found = planning.findings(machine, answers) + knowing.notices(known)
     if console.asked.json:
         console.document(documents.findings(found, console.asked.language))

@@ -16,7 +16,7 @@ from steps.engine import client
 from steps.engine.client import RunHandle
 from steps.errors import BringupError, InputError
 from steps.headless import knowing
-from steps.headless.choices import read_profile
+from steps.headless.choices import chosen
 from steps.headless.console import DONE, Asked, Console
 from steps.headless.facts import host_of
 from steps.host.base import Host
@@ -81,7 +81,7 @@ def _told(asked: Asked, environ: Mapping[str, str], host: Host) -> Told:
     """Return everything that is reported: without a profile what is installed is judged, as `check` does."""
     known = knowing.lay(environ)
     machine = detect(host)
-    answers = read_profile(asked.profile) if asked.profile else Profile()
+    answers = chosen(asked.profile, machine) if asked.profile else Profile()
     found = planning.findings(machine, answers) + knowing.notices(known)
     day = time.strftime("%Y-%m-%d", time.gmtime())
     return Told(machine=machine, findings=found, run=_last_run(asked), version=version("bringup"), made=day)

@@ -11,12 +11,13 @@ from steps.engine import client
 from steps.engine.client import RunHandle
 from steps.errors import InputError, PreflightError, PrivilegeError
 from steps.headless import knowing
-from steps.headless.choices import made_plan, read_profile
+from steps.headless.choices import chosen, made_plan
 from steps.headless.console import DONE, PROOF_FAILED, Asked, Console
 from steps.headless.facts import host_of, target_of
 from steps.host.local import LocalHost
 from steps.model.base import phrase
 from steps.model.finding import Finding
+from steps.model.machine import Machine
 from steps.model.plan import Plan, Target
 from steps.model.profile import Profile
 from steps.text import say
@@ -105,7 +106,7 @@ def verify(console: Console, environ: Mapping[str, str], *, of_run: bool = False
     knowing.lay(environ)
     host = host_of(asked)
     machine = detect_machine(host)
-    answers = verified_profile(asked, environ.get("BRINGUP_RUN") if of_run else None)
+    answers = verified_profile(asked, machine, environ.get("BRINGUP_RUN") if of_run else None)
     boot = None if host.rehearsal else boot_proof.findings(host, machine)
     rungs = ladder.prove(host, machine, answers, target_of(asked, host, machine, environ), burn=burn, boot=boot)
     found = (*planning.findings(machine, answers), *(boot or ()))
@@ -118,10 +119,10 @@ def verify(console: Console, environ: Mapping[str, str], *, of_run: bool = False
     return PROOF_FAILED if any(one.state == "failed" for one in rungs) else DONE
 
 
-def verified_profile(asked: Asked, mark: str | None) -> Profile:
+def verified_profile(asked: Asked, machine: Machine, mark: str | None) -> Profile:
     """Return the profile to prove: asked for, of the run this is part of, of the newest run, else what is installed."""
     if asked.profile:
-        return read_profile(asked.profile)
+        return chosen(asked.profile, machine)
     # The engine marks the commands of a run with its id and the action's.
     if mark:
         return client.find(mark.partition("/")[0]).plan.profile

@@ -1,0 +1,87 @@
+"""Sets of packages: a name in place of a profile, rows of the frameworks screen, and versions that the solver chooses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from steps import frameworks
+from steps.catalog import frameworks as catalog
+from steps.compat import package_sets, solve
+from steps.errors import InputError, PreflightError
+from steps.headless import choices
+from steps.model.choice import Option
+from steps.model.machine import Machine
+from steps.model.profile import Profile, answered
+from tests.test_compat_cases import machine
+from tests.test_steps_stack import captured
+
+SETS = catalog.package_sets()
+
+
+@pytest.mark.parametrize("row", SETS, ids=package_sets.names())
+@pytest.mark.parametrize("name", ["xe9680-h100x8", "rtx5090-3090ti-mixed", "gh200-qct", "2080ti-dkms-missing"])
+def test_every_set_is_whole_and_without_an_error_on_real_machines(name: str, row: catalog.PackageSet) -> None:
+    here = captured(name)
+    best = package_sets.advised(here, row).choices
+    assert best is not None
+    assert set(row.packages) <= set(best.frameworks)
+    assert best.environment.name == row.name
+    assert [one.code for one in solve.judge_frameworks(here, best) if one.severity == "error"] == []
+
+
+def test_what_is_compiled_here_brings_the_nvcc_of_pytorchs_own_cuda_only_for_cards_that_can_run_it() -> None:
+    llm = next(row for row in SETS if row.build)
+    ampere, turing = (package_sets.advised(machine(card), llm).choices for card in ("3090", "t4"))
+    assert ampere is not None
+    assert turing is not None
+    assert (ampere.frameworks["variant"], ampere.toolkit.cuda) == ("cu130", "13.0")
+    assert "ninja" in ampere.frameworks
+    assert turing.toolkit.cuda == "none"
+    assert "ninja" not in turing.frameworks
+
+
+def test_a_set_is_a_profile_by_its_name_unless_a_file_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    here = captured("xe9680-h100x8")
+    assert choices.chosen("student", here).frameworks["jupyterlab"]
+    Path("student").write_text("schema = 1\n[frameworks]\ntorch = '2.13.0'\n")
+    assert choices.chosen("student", here).frameworks == {"torch": "2.13.0"}
+    with pytest.raises(InputError) as caught:
+        choices.chosen("students", here)
+    assert caught.value.code == "profile-missing"
+
+
+def test_a_set_that_cannot_be_had_is_refused_with_what_says_why() -> None:
+    here = machine("3090", glibc="2.17")
+    with pytest.raises(PreflightError) as caught:
+        choices.chosen("student", here)
+    assert caught.value.code == "set-conflict"
+    assert "--want pandas" in str(caught.value.params["wishes"])
+
+
+def row_of(here: Machine, answers: Profile, name: str) -> Option:
+    group = next(group for group in frameworks.choices(here, answers) if group.key == "frameworks.sets")
+    return next(option for option in group.options if option.value == name)
+
+
+def test_a_row_takes_the_set_beside_what_is_chosen_and_gives_it_back() -> None:
+    here = captured("xe9680-h100x8")
+    best = solve.recommend(here).choices
+    assert best is not None
+    taken = answered(best, row_of(here, best, "vision").patch or {})
+    assert {"timm", "opencv-python-headless"} <= set(taken.frameworks)
+    assert taken.frameworks["torch"] == best.frameworks["torch"]
+    both = answered(taken, row_of(here, taken, "student").patch or {})
+    back = answered(both, row_of(here, both, "vision").patch or {})
+    assert "timm" not in back.frameworks
+    assert {"matplotlib", "jupyterlab", "torch", "torchvision"} <= set(back.frameworks)
+
+
+def test_a_set_that_does_not_go_says_on_its_row_what_forbids_it() -> None:
+    here = machine("3090")
+    answers = Profile(frameworks={"torch": "2.2.2", "variant": "cu121"})
+    row = row_of(here, answers, "student")
+    assert row.mark in ("bad", "catch")
+    assert row.findings
