@@ -47,7 +47,7 @@ class Index:
         padding: int = 0,
     ) -> None:
         """Add a wheel that can be installed, with its metadata in a file beside it or only inside."""
-        name, version, tag = file.removesuffix(".whl").split("-", 2)
+        name, version, _ = file.split("-", 2)
         project = name.replace("_", "-").lower()
         text = f"Metadata-Version: 2.1\nName: {project}\nVersion: {version}\nRequires-Python: {python}\n"
         text += "".join(f"Requires-Dist: {one}\n" for one in requires) + "\nWords.\nRequires-Dist: not-a-header\n"
@@ -59,16 +59,21 @@ class Index:
         if beside:
             entry["core-metadata"] = True
             self.bodies[f"/files/{file}.metadata"] = text.encode()
-        packed = io.BytesIO()
-        with zipfile.ZipFile(packed, "w") as archive:
-            archive.writestr(f"{name}-{version}.dist-info/METADATA", text)
-            archive.writestr(f"{name}-{version}.dist-info/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}\n")
-            archive.writestr(f"{name}/weights", b"\0" * padding)
-            held = (*archive.namelist(), f"{name}-{version}.dist-info/RECORD")
-            archive.writestr(held[-1], "".join(f"{one},,\n" for one in held))
-        self.bodies[f"/files/{file}"] = packed.getvalue()
-        entry["hashes"] = {"sha256": hashlib.sha256(packed.getvalue()).hexdigest()}
+        body = _packed(file, text, padding)
+        self.bodies[f"/files/{file}"] = body
+        entry["hashes"] = {"sha256": hashlib.sha256(body).hexdigest()}
         self.projects.setdefault(project, []).append(entry)
+
+    def replace(self, file: str, *, padding: int) -> None:
+        """Serve other bytes under the name of a wheel, with the new hash on the page, as a careless or a hostile index does."""
+        entry = next(one for held in self.projects.values() for one in held if one["filename"] == file)
+        body = self.bodies[f"/files/{file}"] = self.made(file, padding)
+        entry["hashes"] = {"sha256": hashlib.sha256(body).hexdigest()}
+
+    def made(self, file: str, padding: int = 0) -> bytes:
+        """Return a wheel of that name without requirements."""
+        name, version, _ = file.split("-", 2)
+        return _packed(file, f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: {version}\n", padding)
 
     def page(self, project: str) -> tuple[str, bytes]:
         """Return a simple page in the form that this index speaks."""
@@ -82,6 +87,19 @@ class Index:
             link, python = f"{one['url']}#sha256={one['hashes']['sha256']}", html.escape(one["requires-python"])
             links.append(f'<a href="{link}" data-requires-python="{python}"{beside}{gone}>x</a>')
         return "text/html", f"<!DOCTYPE html><html><body>{''.join(links)}</body></html>".encode()
+
+
+def _packed(file: str, metadata: str, padding: int) -> bytes:
+    """Return a wheel that can be installed."""
+    name, version, tag = file.removesuffix(".whl").split("-", 2)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(f"{name}-{version}.dist-info/METADATA", metadata)
+        archive.writestr(f"{name}-{version}.dist-info/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}\n")
+        archive.writestr(f"{name}/weights", b"\0" * padding)
+        held = (*archive.namelist(), f"{name}-{version}.dist-info/RECORD")
+        archive.writestr(held[-1], "".join(f"{one},,\n" for one in held))
+    return packed.getvalue()
 
 
 @contextmanager

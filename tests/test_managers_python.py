@@ -188,7 +188,9 @@ def test_an_environment_is_made_filled_and_written_down(tmp_path: Path, manager:
     for action in actions:
         perform(action)
     folder = tmp_path / "envs" / "small"
-    assert (folder / python.LOCK_FILE).read_text(encoding="utf-8") == "idna==3.10\nsix==1.17.0\n"
+    assert (folder / python.VERSIONS_FILE).read_text(encoding="utf-8") == "idna==3.10\nsix==1.17.0\n"
+    locked = (folder / python.LOCK_FILE).read_text(encoding="utf-8")
+    assert [len(one.split("--hash=sha256:")) > 1 for one in locked.split("==")[1:]] == [True, True]
     create, install = actions[0], actions[2]
     assert holds(create)
     assert holds(install)
@@ -207,7 +209,7 @@ def test_undo_puts_the_packages_of_an_environment_back_that_was_there_before(tmp
         perform(action)
     folder = tmp_path / "envs" / "small"
     (folder / python.BEFORE_FILE).unlink()
-    _, before, install, _ = planned(profile, here(tmp_path, uv), "idna==3.10")
+    _, before, install, *_ = planned(profile, here(tmp_path, uv), "idna==3.10")
     perform(before)
     perform(install)
     (back,) = install.undo
@@ -220,7 +222,7 @@ def test_undo_puts_the_packages_of_an_environment_back_that_was_there_before(tmp
 @pytest.mark.net
 def test_a_version_that_does_not_exist_fails_and_leaves_the_environment(tmp_path: Path, uv: str) -> None:
     profile = Profile(environment=EnvironmentAnswers(name="small", python=LINE))
-    create, _, install, _ = planned(profile, here(tmp_path, uv), "six==0.0.99")
+    create, _, install, *_ = planned(profile, here(tmp_path, uv), "six==0.0.99")
     perform(create)
     result = subprocess.run(install.argv, env={**os.environ, **install.env}, capture_output=True, text=True, check=False)
     assert result.returncode == 1

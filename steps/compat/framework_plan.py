@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from steps import resources
 from steps.catalog import frameworks as catalog
 from steps.catalog import stack
@@ -112,7 +114,7 @@ def megabytes(case: Case) -> int:
 def plan(case: Case, target: Target) -> tuple[AnyAction, ...]:
     """Return what makes the environment; empty when no framework is wanted."""
     wanted = requirements(case)
-    if not wanted:
+    if not wanted and case.answers.environment.lock is None:
         return ()
     size = megabytes(case) * MB
     made = python.environment(
@@ -125,17 +127,21 @@ def plan(case: Case, target: Target) -> tuple[AnyAction, ...]:
         disk_bytes=round(size * 2.4),
         seconds=30 + size / (12 * MB),
     )
-    return (*made, *_samples(case, python.place(case.answers, target).path))
+    samples = _samples(case, python.place(case.answers, target).path)
+    if case.answers.environment.for_all:
+        # Before the rights are set, and root's like all of it.
+        return (*made[:-1], *(msgspec.structs.replace(one, by="root") for one in samples), made[-1])
+    return (*made, *samples)
 
 
 SAMPLES = {"torch": ("ddp_amp.py", "checkpoint_resume.py"), "jax": ("jax_train.py",), "tensorflow": ("tensorflow_train.py",)}
 """The programs of assets/training that a person keeps, by framework."""
 
 
-def _samples(case: Case, environment: str) -> tuple[AnyAction, ...]:
+def _samples(case: Case, environment: str) -> tuple[Write, ...]:
     """Return what lays the frameworks' samples into the environment's folder."""
     names = [name for framework, programs in SAMPLES.items() if framework in case.answers.frameworks for name in programs]
-    found: list[AnyAction] = []
+    found: list[Write] = []
     for name in names:
         path, text = f"{environment}/samples/{name}", resources.read_text("training", name)
         found.append(

@@ -22,6 +22,8 @@ class Fetching(Record):
     """Where packages come from, in the spelling that uv and pip share, and how they are reached."""
 
     options: tuple[str, ...]
+    links: tuple[str, ...]
+    """Folders and pages of wheels among them."""
     proxy: str | None
     certificates: str | None
     channel: str = FORGE
@@ -69,6 +71,7 @@ def fetching(profile: Profile, installer: Installer, indexes: tuple[str, ...]) -
         options += ["--find-links", link]
     return Fetching(
         options=tuple(options),
+        links=links,
         proxy=network.proxy or installer.proxy,
         certificates=network.ca_file or installer.certificates,
         channel=address("conda", network.conda) if network.conda else FORGE,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from typing import Literal
 
 from steps.managers.fetching import Fetching, Program
-from steps.managers.python_scripts import HAS_LINE
+from steps.managers.python_scripts import ADD_HASHES, FROM_REPORT, HAS_LINE
 from steps.model.action import FileIs, RemovePath, Reply, Run, Succeeds
-from steps.model.base import Record, phrase
+from steps.model.base import Record, Words, phrase
 from steps.model.profile import EnvironmentManager
 
 Argv = tuple[str, ...]
@@ -107,6 +109,25 @@ def _replies(where: Place) -> tuple[Reply, ...]:
     return (Reply(prompt=row, answer="yes"),) if row else ()
 
 
+def activation(where: Place) -> tuple[str, str]:
+    """Return the lines that make the environment the one in use: in bash and zsh, and in fish, which reads another script."""
+    path, tool = shlex.quote(where.path), shlex.quote(where.tool or where.manager)
+    match where.manager:
+        case "uv" | "venv":
+            return f"source {shlex.quote(f'{where.path}/bin/activate')}", f"source {shlex.quote(f'{where.path}/bin/activate.fish')}"
+        case "conda":
+            return f'eval "$({tool} shell.posix hook)" && conda activate {path}', f"{tool} shell.fish hook | source; conda activate {path}"
+        case "mamba" | "micromamba":
+            name = where.manager
+            return (
+                f'eval "$({tool} shell hook -s posix)" && {name} activate {path}',
+                f"{tool} shell hook -s fish | source; {name} activate {path}",
+            )
+        case "pixi":
+            hook = f"{tool} shell-hook --manifest-path {shlex.quote(f'{where.path}/pixi.toml')}"
+            return f'eval "$({hook})"', f"{hook} --shell fish | source"
+
+
 # --- filled ---------------------------------------------------------------------------------------
 
 
@@ -128,9 +149,52 @@ def putting_back(where: Place, uv: str, fetch: Fetching) -> Argv:
     return (*_uv(where, uv, "sync"), *fetch.options)
 
 
+def rebuilding(where: Place, uv: str, fetch: Fetching, lock: str) -> Argv:
+    """Return the call that makes the environment hold exactly what a lock lists, each file with its hash."""
+    return (*putting_back(where, uv, fetch), lock)
+
+
+def locking(where: Place, uv: str, fetch: Fetching, versions: str, lock: str) -> tuple[Run, ...]:
+    """Return what makes a lock of the list of versions: with the hash of every file, and where the files come from.
+
+    All of it is optional: without a network the list of versions stays, and the hashes of a folder's wheels.
+    """
+    title, report = phrase("manager.action.lock", path=lock), f"{where.path}/bringup-report.json"
+    env, undo = fetch.environment(where.filler), (RemovePath(path=lock),)
+    script = (where.python, "-I", "-c")
+    if where.filler == "uv":
+        how = ("--no-deps", "--generate-hashes", "--no-header", "--no-annotate", "--emit-index-url", "--emit-find-links", "--quiet")
+        argv: Argv = (uv, "pip", "compile", versions, "--output-file", lock, "--python", where.python, *how, *_ANY_INDEX, *fetch.options)
+        found = [_locked("environment.lock", title, argv, env, undo)]
+    else:
+        pip_how = ("--dry-run", "--ignore-installed", "--quiet", "--report", report)
+        asked = (*_pip(where), "--no-deps", *pip_how, *fetch.options, "-r", versions)
+        written = (*script, FROM_REPORT, report, lock, *fetch.options)
+        found = [
+            _locked("environment.report", phrase("manager.action.report"), asked, env, (RemovePath(path=report),)),
+            _locked("environment.lock", title, written, {}, undo, needs="environment.report"),
+        ]
+    folders = tuple(one.removeprefix("file://") for one in fetch.links if one.startswith(("/", "file://")))
+    if folders and where.filler == "uv":
+        found.append(
+            _locked("environment.hashes", phrase("manager.action.hashes"), (*script, ADD_HASHES, versions, lock, *folders), {}, undo)
+        )
+    return tuple(found)
+
+
+def _locked(
+    id: str, title: Words, argv: Argv, env: Mapping[str, str], undo: tuple[RemovePath, ...], *, needs: str = "environment.versions"
+) -> Run:
+    """Return one action of making a lock."""
+    return Run(id=id, title=title, lane="python", by="user", needs=(needs,), argv=argv, env=env, undo=undo, seconds=2, optional=True)
+
+
+_ANY_INDEX = ("--index-strategy", "unsafe-best-match")
+"""pip looks at all indexes alike, and people set theirs up for pip; uv by itself stops at the first that knows a name."""
+
+
 def _uv(where: Place, uv: str, word: str) -> Argv:
-    # pip looks at all indexes alike, and people set theirs up for pip; uv by itself stops at the first that knows a name.
-    return (uv, "pip", word, "--python", where.python, "--index-strategy", "unsafe-best-match")
+    return (uv, "pip", word, "--python", where.python, *_ANY_INDEX)
 
 
 def _pip(where: Place) -> Argv:

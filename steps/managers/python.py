@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import PurePosixPath
 
 from steps.errors import PreflightError
 from steps.managers.fetching import Fetching, fetching
-from steps.managers.makers import CONDA, Interpreter, Place, installing, made, putting_back
-from steps.managers.python_scripts import FREEZE, HAS_ALL, IS_FREE, PUT_BACK, REMEMBER
-from steps.model.action import AnyAction, Command, FileIs, RemovePath, Run, Succeeds
+from steps.managers.makers import CONDA, Interpreter, Place, activation, installing, locking, made, putting_back, rebuilding
+from steps.managers.python_scripts import FREEZE, HAS_ALL, IS_FREE, IS_LOCKED, PUT_BACK, REMEMBER
+from steps.managers.shared import for_all, opened
+from steps.model.action import AnyAction, Command, FileIs, RemovePath, Run, Succeeds, Write
 from steps.model.base import phrase
 from steps.model.machine import Machine
 from steps.model.plan import Installer, Target
 from steps.model.profile import Profile
 
 LOCK_FILE = "bringup-lock.txt"
+START_FILE = "bringup-start.txt"
+VERSIONS_FILE = "bringup-versions.txt"
 BEFORE_FILE = "bringup-before.txt"
 DEFAULT_NAME = "deep-learning"
 _LEAST_DEPTH = 3
@@ -43,7 +48,7 @@ def _by_version(line: str) -> tuple[int, ...]:
 
 def place(profile: Profile, target: Target) -> Place:
     """Return where the environment goes; raises `PreflightError` when no Python of its line can be had."""
-    installer = target.installer
+    installer = _installer(profile, target)
     found = interpreter(profile, installer)
     if found is None:
         raise (
@@ -61,6 +66,11 @@ def place(profile: Profile, target: Target) -> Place:
     )
 
 
+def _installer(profile: Profile, target: Target) -> Installer:
+    """Return how packages are fetched for the environment of a profile."""
+    return for_all(target.installer) if profile.environment.for_all else target.installer
+
+
 def _folder(profile: Profile, installer: Installer) -> str:
     """Return the environment's folder; raises `PreflightError` for one that undo could not take away or that is no own folder."""
     name = profile.environment.name or DEFAULT_NAME
@@ -73,6 +83,17 @@ def _folder(profile: Profile, installer: Installer) -> str:
     if not path.startswith("/") or ".." in parts or len(parts) < _LEAST_DEPTH or path.rstrip("/") == installer.home.rstrip("/"):
         raise PreflightError("environment-path", path=path)
     return str(PurePosixPath(path))
+
+
+def _lock_of(profile: Profile, installer: Installer) -> str | None:
+    """Return the list that the environment shall hold exactly; raises `PreflightError` for one that is no whole path."""
+    lock = profile.environment.lock
+    if lock is None:
+        return None
+    path = f"{installer.home}/{lock[2:]}" if lock.startswith("~/") else lock
+    if not path.startswith("/"):
+        raise PreflightError("environment-lock", path=lock)
+    return path
 
 
 def environment(
@@ -91,65 +112,126 @@ def environment(
     `indexes` are looked at before the person's own index (the one that has a variant's wheels).
     """
     where = place(profile, target)
-    fetch = fetching(profile, target.installer, indexes)
+    installer = _installer(profile, target)
+    fetch = fetching(profile, installer, indexes)
     if where.manager in CONDA and where.tool is None:
         raise PreflightError("environment-tool", manager=where.manager)
-    actions: list[AnyAction] = list(_room(where, target.installer))
-    uv = target.installer.uv
+    actions: list[AnyAction] = list(_room(where, installer))
+    uv = installer.uv
     if where.manager == "uv" and uv is None:
-        tools = _tools(target.installer)
+        tools = _tools(installer)
         uv = f"{tools}/bin/uv"
-        actions += _bootstrap(tools, target.installer, fetch)
+        actions += _bootstrap(tools, installer, fetch)
     actions += made(where, where.tool or uv or "uv", fetch)
-    if not requirements:
+    if not requirements and profile.environment.lock is None:
         return tuple(actions)
-    install, back = installing(where, uv or "uv", fetch), putting_back(where, uv or "uv", fetch)
-    lock, before = f"{where.path}/{LOCK_FILE}", f"{where.path}/{BEFORE_FILE}"
+    actions += _filled(where, uv or "uv", fetch, requirements, _lock_of(profile, installer), download_bytes, disk_bytes, seconds)
+    versions, lock = f"{where.path}/{VERSIONS_FILE}", f"{where.path}/{LOCK_FILE}"
     actions.append(
         Run(
-            id="environment.before",
-            title=phrase("manager.action.before", path=where.path),
-            why=phrase("manager.why.before"),
-            lane="python",
-            by="user",
-            needs=("environment.create",),
-            argv=(where.python, "-I", "-c", REMEMBER, before),
-            done_when=(FileIs(path=before),),
-            undo=(RemovePath(path=before),),
-            seconds=1,
-        )
-    )
-    actions.append(
-        Run(
-            id="environment.install",
-            title=phrase("manager.action.requirements", packages=_short(requirements)),
-            lane="python",
-            by="user",
-            needs=("environment.before",),
-            argv=(*install, *requirements),
-            undo=(Command(argv=(where.python, "-I", "-c", PUT_BACK, before, *back, before)),),
-            env=fetch.environment(where.filler),
-            done_when=(Succeeds(argv=(where.python, "-I", "-c", HAS_ALL, *requirements)),),
-            download_bytes=download_bytes,
-            disk_bytes=disk_bytes,
-            seconds=seconds or 60,
-            quiet_seconds=120,
-            quiet_why=phrase("manager.quiet.wheels"),
-        )
-    )
-    actions.append(
-        Run(
-            id="environment.lock",
-            title=phrase("manager.action.lock", path=lock),
+            id="environment.versions",
+            title=phrase("manager.action.versions", path=versions),
             lane="python",
             by="user",
             needs=("environment.install",),
-            argv=(where.python, "-I", "-c", FREEZE, lock),
-            undo=(RemovePath(path=lock),),
+            argv=(where.python, "-I", "-c", FREEZE, versions),
+            undo=(RemovePath(path=versions),),
             seconds=1,
         )
     )
-    return tuple(actions)
+    actions += locking(where, uv or "uv", fetch, versions, lock)
+    if any(one.startswith("ipykernel==") for one in requirements):
+        actions.append(_kernel(where, "/usr/local" if profile.environment.for_all else f"{installer.home}/.local"))
+    actions.append(_start(where))
+    return opened(tuple(actions), where.path, profile.environment.group) if profile.environment.for_all else tuple(actions)
+
+
+def _start(where: Place) -> Write:
+    """Return what lays the lines that start the environment into it."""
+    shells, fish = activation(where)
+    path, text = f"{where.path}/{START_FILE}", f"# bash, zsh\n{shells}\n\n# fish\n{fish}\n"
+    return Write(
+        id="environment.start",
+        title=phrase("manager.action.start", line=shells),
+        why=phrase("manager.why.start", path=path),
+        lane="python",
+        by="user",
+        needs=("environment.create",),
+        path=path,
+        text=text,
+        done_when=(FileIs(path=path, text=text),),
+        seconds=0.1,
+        optional=True,
+    )
+
+
+def _kernel(where: Place, prefix: str) -> Write:
+    """Return what makes the environment one of Jupyter's kernels, for whoever starts Jupyter from another one."""
+    name = PurePosixPath(where.path).name
+    path = f"{prefix}/share/jupyter/kernels/{re.sub(r'[^a-z0-9._-]', '-', name.lower())}/kernel.json"
+    said = {
+        "argv": [where.python, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        "display_name": f"{name} (Python {where.interpreter.line})",
+        "language": "python",
+        "metadata": {"debugger": True},
+    }
+    text = json.dumps(said, indent=1) + "\n"
+    return Write(
+        id="environment.kernel",
+        title=phrase("manager.action.kernel", name=name, path=path),
+        lane="python",
+        by="user",
+        needs=("environment.install",),
+        path=path,
+        text=text,
+        done_when=(FileIs(path=path, text=text),),
+        seconds=0.1,
+    )
+
+
+def _filled(
+    where: Place,
+    uv: str,
+    fetch: Fetching,
+    requirements: tuple[str, ...],
+    lock: str | None,
+    download_bytes: int | None,
+    disk_bytes: int | None,
+    seconds: float | None,
+) -> tuple[Run, ...]:
+    """Return what notes the packages that are there, and installs the requirements, or exactly what a lock lists."""
+    before, script = f"{where.path}/{BEFORE_FILE}", (where.python, "-I", "-c")
+    noted = Run(
+        id="environment.before",
+        title=phrase("manager.action.before", path=where.path),
+        why=phrase("manager.why.before"),
+        lane="python",
+        by="user",
+        needs=("environment.create",),
+        argv=(*script, REMEMBER, before),
+        done_when=(FileIs(path=before),),
+        undo=(RemovePath(path=before),),
+        seconds=1,
+    )
+    argv = rebuilding(where, uv, fetch, lock) if lock else (*installing(where, uv, fetch), *requirements)
+    there = (IS_LOCKED, lock) if lock else (HAS_ALL, *requirements)
+    install = Run(
+        id="environment.install",
+        title=phrase("manager.action.rebuild", path=lock) if lock else phrase("manager.action.requirements", packages=_short(requirements)),
+        lane="python",
+        by="user",
+        needs=("environment.before",),
+        argv=argv,
+        undo=(Command(argv=(*script, PUT_BACK, before, *putting_back(where, uv, fetch), before)),),
+        env=fetch.environment(where.filler),
+        done_when=(Succeeds(argv=(*script, *there)),),
+        download_bytes=download_bytes,
+        disk_bytes=disk_bytes,
+        seconds=seconds or 60,
+        quiet_seconds=120,
+        quiet_why=phrase("manager.quiet.wheels"),
+    )
+    return (noted, install)
 
 
 def _short(requirements: tuple[str, ...]) -> str:

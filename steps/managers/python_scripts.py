@@ -34,6 +34,32 @@ FREEZE = f"import sys, importlib.metadata as m; open(sys.argv[1], 'w').writeline
 REMEMBER = (
     f"import os, sys, importlib.metadata as m; os.path.exists(sys.argv[1]) or open(sys.argv[1], 'w').writelines({_LISTED.format(lower='')})"
 )
+# What pip reports of the files that it would take, as a list with their hashes; without all of them with none, for pip wants all or none.
+FROM_REPORT = (
+    "import json, sys; said, lock, *options = sys.argv[1:]; found = json.load(open(said))['install']; "
+    "name = lambda one: one['metadata']['name'].lower() + '==' + one['metadata']['version']; "
+    "of = lambda one: one['download_info'].get('archive_info', {}).get('hashes', {}).get('sha256'); "
+    "whole = all(map(of, found)); lines = [a + ' ' + b for a, b in zip(options[::2], options[1::2])]; "
+    "lines += sorted(name(one) + (' --hash=sha256:' + of(one) if whole else '') for one in found); "
+    "open(lock, 'w').write('\\n'.join(lines) + '\\n')"
+)
+# Wheels of a folder stand on no page that says their hashes: they are worked out from the files.
+ADD_HASHES = (
+    "import glob, hashlib, os, re, sys; versions, lock, *folders = sys.argv[1:]; "
+    "text = open(lock if os.path.exists(lock) else versions).read(); "
+    "like = lambda v: re.sub('[-_.]+', '[-_.]', v[1]) + '-' + glob.escape(v[2]) + '-*.whl'; "
+    "files = lambda v: sorted(f for d in folders for f in glob.glob(os.path.join(d, like(v)))); "
+    "sha = lambda f: hashlib.sha256(open(f, 'rb').read()).hexdigest(); "
+    "put = lambda v: ' \\\\\\n    '.join([v[0], *('--hash=sha256:' + sha(f) for f in files(v))]); "
+    "open(lock, 'w').write(re.sub(r'^([\\w.-]+)==(\\S+)$', put, text, flags=re.M))"
+)
+# Exactly what a lock lists is there: as many distributions, each in its version.
+IS_LOCKED = (
+    "import re, sys, importlib.metadata as m; norm = lambda n: re.sub('[-_.]+', '-', n).lower(); "
+    "want = {norm(n): v for n, v in re.findall(r'^([\\w.-]+)==([^\\s;\\\\]+)', open(sys.argv[1]).read(), re.M)}; "
+    "have = {norm(d.metadata['Name']): d.version for d in m.distributions()}; "
+    "sys.exit({n: v for n, v in have.items() if n in want or n not in ('pip', 'setuptools', 'wheel')} != want)"
+)
 PUT_BACK = "import os, subprocess, sys; sys.exit(subprocess.call(sys.argv[2:]) if os.path.getsize(sys.argv[1]) else 0)"
 # Before anything is made: an ordinary folder of the person's is not turned into an environment, and one of another Python is not
 # overwritten. Its line is read and not asked: a broken environment has no Python that could answer.

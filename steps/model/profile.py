@@ -50,12 +50,22 @@ class NcclAnswers(Record):
 
 
 class EnvironmentAnswers(Record):
-    """Where the frameworks go; `python` is a line such as "3.12"."""
+    """Where the frameworks go; `python` is a line such as "3.12", `lock` a list that an environment shall hold exactly."""
 
     manager: EnvironmentManager | None = None
     name: str | None = None
     path: str | None = None
     python: str | None = None
+    lock: str | None = None
+    shared: bool | None = None
+    """Whether it is for everybody on the machine: below /opt, root's to change."""
+    group: str | None = None
+    """The group that may read a shared one; absent: everybody."""
+
+    @property
+    def for_all(self) -> bool:
+        """Whether it is a shared one: one that a group may read is."""
+        return self.shared is True or self.group is not None
 
 
 class MonitoringAnswers(Record):
