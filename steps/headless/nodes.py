@@ -27,7 +27,7 @@ def look_between(console: Console, environ: Mapping[str, str], names: tuple[str,
     if host.rehearsal or host.root != "/":
         raise InputError("nodes-not-here")
     machine = detect_machine(host)
-    answers = verified_profile(asked, None)
+    answers = verified_profile(asked, machine, None)
     where = _environment_python(answers, target_of(asked, host, machine, environ))
     interface = answers.nccl.interface if answers.nccl.interface != "auto" else None
     rungs, meeting = nodes.look(host, names, interface, where, time.time())
