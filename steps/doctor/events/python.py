@@ -31,7 +31,8 @@ def not_compatible(found: re.Match[str], at: Place) -> CardUnfit:
     """Recognise PyTorch's warning with the list of its build."""
     listed = [_capability(one) for one in re.findall(r"_(\d+)", found["list"] or "")]
     least, most = (min(listed), max(listed)) if listed else (None, None)
-    return CardUnfit(place=at, card=found["card"], capability=_capability(found["own"]), least=least, most=most)
+    card = re.sub(r"^.*(?:Warning|WARNING)\b:?\s*", "", found["card"] or "") or None
+    return CardUnfit(place=at, card=card, capability=_capability(found["own"]), least=least, most=most)
 
 
 def _capability(digits: str) -> tuple[int, int]:
