@@ -88,14 +88,14 @@ def on_another_boot(context: Context) -> None:
 def test_the_unit_is_written_enabled_and_named_before_the_reboot_is_asked_for(context: Context) -> None:
     assert reboot.perform_reboot(REBOOT, context).status == "reboot"
     host, name = machine_of(context), reboot.unit_name(context.folder)
-    assert host.asked == ["daemon-reload", f"enable {name}"]
+    assert host.asked == [f"enable {name}"]
     unit = host.files[f"/etc/systemd/system/{name}"]
     assert "Type=exec" in unit
     assert "KillMode=process" in unit
     assert fold(context.journal.entries).unit == name
     # A second look asks for nothing anew.
     assert reboot.perform_reboot(REBOOT, context).status == "reboot"
-    assert len(host.asked) == 2
+    assert len(host.asked) == 1
 
 
 def test_systemd_reads_back_every_word_of_the_unit(context: Context) -> None:
@@ -108,9 +108,8 @@ def test_systemd_reads_back_every_word_of_the_unit(context: Context) -> None:
     assert f"ConditionPathExists={str(context.folder.plan).replace('%', '%%')}" in unit
 
 
-@pytest.mark.parametrize("refused", ["enable", "daemon-reload"])
-def test_where_no_unit_can_be_enabled_none_is_left_and_a_person_goes_on(context: Context, refused: str) -> None:
-    machine_of(context).refuses = refused
+def test_where_no_unit_can_be_enabled_none_is_left_and_a_person_goes_on(context: Context) -> None:
+    machine_of(context).refuses = "enable"
     assert reboot.perform_reboot(REBOOT, context).status == "reboot"
     assert machine_of(context).files == {}
     assert fold(context.journal.entries).unit is None
@@ -120,9 +119,9 @@ def test_the_end_of_a_run_takes_its_unit_away(context: Context) -> None:
     reboot.perform_reboot(REBOOT, context)
     reboot.disarm(context)
     assert machine_of(context).files == {}
-    assert machine_of(context).asked[2:] == [f"disable {reboot.unit_name(context.folder)}", "daemon-reload"]
+    assert machine_of(context).asked[1:] == [f"disable {reboot.unit_name(context.folder)}"]
     reboot.disarm(context)
-    assert len(machine_of(context).asked) == 4
+    assert len(machine_of(context).asked) == 2
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from steps.model.base import phrase
 
 UNITS = "/etc/systemd/system"
 _CARRIED = (STATE_VARIABLE, "XDG_STATE_HOME", "PATH", "HOME")
-_PATIENCE = 60.0
+_PATIENCE = 300.0
+"""So long may systemd take to read its units anew; seconds. A busy or emulated machine needs more than a minute."""
 
 
 def perform_reboot(action: Reboot, context: Context) -> Outcome:
@@ -66,7 +67,8 @@ def arm(context: Context) -> str | None:
         context.outside.write_bytes(f"{UNITS}/{name}", text.encode())
     except OSError:
         return None
-    if _systemctl(context.outside, "daemon-reload") and _systemctl(context.outside, "enable", name):
+    # To enable and to disable a unit make systemd read its units anew, too.
+    if _systemctl(context.outside, "enable", name):
         return name
     disarm(context)
     return None
@@ -79,7 +81,6 @@ def disarm(context: Context) -> None:
         return
     _systemctl(context.outside, "disable", name)
     context.outside.remove(f"{UNITS}/{name}")
-    _systemctl(context.outside, "daemon-reload")
 
 
 def unit_text(folder: RunFolder, argv: tuple[str, ...], environ: Mapping[str, str]) -> str:
