@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from steps.compat import nccl as rules
-from steps.compat import nccl_conf, transport
+from steps.compat import nccl_conf, nccl_rows, transport
 from steps.detect import measures
 from steps.model.action import AnyAction, FileIs, Write
 from steps.model.base import Words, phrase
@@ -39,6 +39,17 @@ def choices(machine: Machine, answers: Profile) -> tuple[Choice, ...]:
             taken=(answers.nccl.interface,) if answers.nccl.interface else (),
         ),
         Choice(key="nccl.transport", kind="facts", title=phrase("nccl.group.transport"), options=transport),
+        Choice(key="nccl.written", kind="facts", title=phrase("nccl.group.written"), options=(nccl_rows.written(machine, answers),)),
+        *(
+            Choice(
+                key=f"nccl.file.{at}",
+                kind="facts",
+                title=phrase("nccl.group.file", path=one.path),
+                options=nccl_rows.lines(machine, answers, one),
+            )
+            for at, one in enumerate(machine.ranks.files)
+            if one.text.strip()
+        ),
     )
 
 
@@ -108,7 +119,7 @@ def _interface(machine: Machine, answers: Profile, network: Network, *, recommen
         tag=phrase(f"nccl.tag.{tag}"),
         sentences=(sentence,),
         findings=(finding,) if finding else (),
-        notes=() if finding else (*_addresses(network), *_preview(machine, answered(answers, patch)), _PINNED),
+        notes=() if finding else (*_addresses(network), *nccl_rows.preview(machine, answered(answers, patch)), _PINNED),
         patch=patch,
         recommended=recommended,
     )
@@ -140,19 +151,10 @@ def _automatic(machine: Machine, answers: Profile, *, recommended: bool) -> Opti
         mark="good",
         tag=phrase("nccl.tag.works"),
         sentences=(phrase("nccl.explain.auto-wrong", others=", ".join(others[:3])) if others else phrase("nccl.explain.auto"),),
-        notes=_preview(machine, answered(answers, patch)),
+        notes=nccl_rows.preview(machine, answered(answers, patch)),
         patch=patch,
         recommended=recommended,
     )
-
-
-def _preview(machine: Machine, answers: Profile) -> tuple[Note, ...]:
-    """Return the file as it would be written, line by line."""
-    text = nccl_conf.conf_text(machine, answers)
-    if text is None:
-        return (Note(label="file", text=phrase("nccl.note.no-file", path=nccl_conf.CONF)),)
-    lines = tuple(Note(label="file", text=line, command=True) for line in text.splitlines())
-    return (Note(label="file", text=nccl_conf.CONF), *lines, Note(label="undo", text=phrase("nccl.note.undo")))
 
 
 # --- transport ----------------------------------------------------------------------------------

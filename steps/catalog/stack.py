@@ -116,12 +116,14 @@ class Nccl(Record):
 
 
 class NcclVariable(Record):
-    """One variable of NCCL; `since` is the first release that reads it."""
+    """One variable of NCCL; `since` is the first release that reads it. What it is for stands among the words (`nccl_variables.toml`)."""
 
     name: str
     default: str
     values: tuple[str, ...]
-    meaning: str
+    """What may be written, partly in words."""
+    plain: tuple[str, ...] = ()
+    """Values that stand for themselves; empty where what fits is the machine's: an interface, a path, a number."""
     category: str
     since: str | None = None
     note: str | None = None

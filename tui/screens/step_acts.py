@@ -213,6 +213,12 @@ class StepActs(WizardPage):
 
         self.app.push_screen(MatrixPage(self))
 
+    def do_variables(self) -> None:
+        """List every variable of NCCL."""
+        from tui.screens.variables import VariablesPage
+
+        self.app.push_screen(VariablesPage())
+
     def do_map(self) -> None:
         """Show how the machine is connected."""
         from tui.screens.map import MapPage

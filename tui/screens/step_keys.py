@@ -33,7 +33,8 @@ _MAP = Key(("m",), "map", "m", ui("key.map"))
 _CARD = Key(("e",), "card", "e", ui("key.card"))
 _MATRIX = Key(("m",), "matrix", "m", ui("key.matrix"))
 _COPY = Key(("c",), "copy", "c", ui("key.copy"), footer=False)
-_OWN = {"hardware": (_MAP,), "firmware": (_CARD, _MAP._replace(footer=False))}
+_VARIABLES = Key(("v",), "variables", "v", ui("key.variables"))
+_OWN = {"hardware": (_MAP,), "firmware": (_CARD, _MAP._replace(footer=False)), "nccl": (_VARIABLES,)}
 """Keys that only one step has."""
 
 

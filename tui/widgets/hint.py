@@ -169,17 +169,21 @@ def _notes(language: Language, notes: Sequence[Note], source: str | None, column
     """Return the labelled lines in their fixed order; a finding's source stands where the option names none."""
     indent = LABEL[language]
     blocks: list[Block] = []
+    before = ""
     for label, note in ((label, note) for label in _ORDER for note in notes if note.label == label):
         word, text = say(language, phrase(f"ui.note.{label}")), say(language, note.text)
         lines: tuple[Line, ...]
         if label == "source":
             lines = tuple(labelled(word, cut(short(text), columns - indent), indent, columns, "mute"))
         elif note.command:
-            lines = ((Span(word, "mute"),), (Span(cut(text, columns), "primary"),))
+            # The lines of one file or of one script stand below one word.
+            command: Line = (Span(cut(text, columns), "primary"),)
+            lines = (command,) if label == before else ((Span(word, "mute"),), command)
         elif label == "keeps":
             lines = tuple(labelled(word, cut(text, columns - indent), indent, columns))
         else:
             lines = tuple(labelled(word, text, indent, columns, "mute" if label == "from" else "text"))
+        before = label
         blocks.append(Block(lines, 10 + 2 * _LAST_TO_STAY.index(label), gap=not blocks))
     if source and not any(note.label == "source" for note in notes):
         shown = cut(short(source), columns - indent)
