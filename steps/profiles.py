@@ -52,6 +52,9 @@ def parse(text: str, name: str) -> Profile:
     for field in ("proxy", "apt", "pypi", "torch_index", "conda", "find_links"):
         if holds_credentials(getattr(profile.network, field) or ""):
             raise InputError("profile-secret", file=name, line=_line(text, f"network.{field}"), key=f"network.{field}")
+    if profile.network.apt is not None:
+        # Nothing reads it: to accept it would promise a mirror that apt is never told of.
+        raise InputError("profile-apt-mirror", file=name, line=_line(text, "network.apt"), key="network.apt")
     _refuse_answers(profile, text, name)
     return profile
 

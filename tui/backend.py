@@ -185,7 +185,7 @@ class House:
         """Return what the package manager and the indexes say of a plan."""
         from steps.knowledge import confirm
 
-        return confirm.confirmed(machine, plan, self._host())
+        return confirm.confirmed(machine, plan, self._host(), network=not self._offline)
 
     def _host(self) -> Host:
         """Return the door to the machine."""

@@ -26,7 +26,9 @@ def plain_wizard(console: Console, environ: Mapping[str, str]) -> RunHandle | No
     try:
         answers = dialogue.walk()
         plan = planning.make_plan(machine, answers, loaded.target, made=time.time())
-        found = planning.findings(machine, answers) + confirm.confirmed(machine, plan, host) + knowing.notices(known)
+        found = (
+            planning.findings(machine, answers) + confirm.confirmed(machine, plan, host, network=not asked.offline) + knowing.notices(known)
+        )
         plan = runs.allowed(console, plan, found, root_possible=privilege.can_be_root())
         if plan.actions and dialogue.confirm(plan, found):
             return runs.start(plan, privilege.sudo())

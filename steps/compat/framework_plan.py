@@ -11,6 +11,7 @@ from steps.catalog.versions import number
 from steps.compat.case import Case
 from steps.compat.wheels import cuda_of, jax_extra, torch_release, variant_name
 from steps.managers import python
+from steps.managers.fetching import address
 from steps.model.action import AnyAction, FileIs, Write
 from steps.model.base import phrase
 from steps.model.plan import Target
@@ -84,7 +85,7 @@ def indexes(case: Case, target: Target) -> tuple[str, ...]:
     variant = variant_name(case) or "cpu"
     asked = case.answers.network.torch_index
     if asked:
-        preset = next((row.url for row in catalog.indexes() if row.kind == "torch" and row.name == asked), asked)
+        preset = address("torch", asked)
         return (preset.format(variant=variant) if "{variant}" in preset else preset,)
     if variant == "cpu" and (target.installer.find_links or case.answers.network.find_links):
         return ()

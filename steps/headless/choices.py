@@ -99,7 +99,7 @@ def made_plan(asked: Asked, environ: Mapping[str, str]) -> tuple[Plan, tuple[Fin
     machine = offering.asked(loaded.machine, host, loaded.target.installer, environ, network=not asked.offline)
     answers = answers_of(asked, machine)
     plan = planning.make_plan(machine, answers, loaded.target, made=time.time())
-    found = planning.findings(machine, answers) + confirm.confirmed(machine, plan, host) + knowing.notices(known)
+    found = planning.findings(machine, answers) + confirm.confirmed(machine, plan, host, network=not asked.offline) + knowing.notices(known)
     return plan, found, machine
 
 

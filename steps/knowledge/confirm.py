@@ -21,12 +21,15 @@ if TYPE_CHECKING:
 _STEPS: dict[str, StepKey] = {"driver": "driver", "toolkit": "toolkit", "nccl": "nccl", "monitoring": "monitoring"}
 
 
-def confirmed(machine: Machine, plan: Plan, host: Host) -> tuple[Finding, ...]:
-    """Return what could not be confirmed, one `unverified` an action, and what the indexes contradict."""
-    return tuple(finding for action in plan.actions for finding in _action(machine, plan, action, host))
+def confirmed(machine: Machine, plan: Plan, host: Host, *, network: bool = True) -> tuple[Finding, ...]:
+    """Return what could not be confirmed, one `unverified` an action, and what the indexes contradict.
+
+    Mirrors that the profile names are asked here, unless `network` is not to be asked.
+    """
+    return tuple(finding for action in plan.actions for finding in _action(machine, plan, action, host, network=network))
 
 
-def _action(machine: Machine, plan: Plan, action: AnyAction, host: Host) -> Iterator[Finding]:
+def _action(machine: Machine, plan: Plan, action: AnyAction, host: Host, *, network: bool) -> Iterator[Finding]:
     """Yield what is to be said about one action."""
     if isinstance(action, Packages):
         reason = _packages(machine.offers, action, host)
@@ -35,6 +38,10 @@ def _action(machine: Machine, plan: Plan, action: AnyAction, host: Host) -> Iter
         yield from _cards(machine, action, host)
     elif isinstance(action, Run) and action.id == "environment.install":
         yield from _wheels(machine, plan, action)
+        if network and not host.rehearsal:
+            from steps.knowledge.mirrors import looked_at  # loads TLS, which most calls do not need
+
+            yield from looked_at(machine, plan, action, host)
 
 
 def _unverified(action: AnyAction, what: str, reason: Words) -> Finding:

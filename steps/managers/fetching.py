@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from steps.catalog import frameworks as catalog
+from steps.errors import PreflightError
 from steps.model.base import Record
 from steps.model.plan import Installer
 from steps.model.profile import Profile
@@ -53,8 +54,14 @@ class Fetching(Record):
 
 
 def address(kind: Literal["pypi", "torch", "conda"], named: str) -> str:
-    """Return the address that a preset of the catalogue stands for; what is no preset is an address already."""
-    return next((row.url for row in catalog.indexes() if row.kind == kind and row.name == named), named)
+    """Return the address that a preset of the catalogue stands for; what is no preset is an address already.
+
+    Raises `PreflightError` for a bare word that is no preset: as an address it would only fail later.
+    """
+    presets = {row.name: row.url for row in catalog.indexes() if row.kind == kind}
+    if named not in presets and not ("/" in named or (kind == "conda" and named in (FORGE, OWN_CHANNELS))):
+        raise PreflightError("mirror-unknown", name=named, known=", ".join(presets))
+    return presets.get(named, named)
 
 
 def fetching(profile: Profile, installer: Installer, indexes: tuple[str, ...]) -> Fetching:

@@ -119,13 +119,26 @@ def project(web: Web, index: str, name: str) -> tuple[Wheel, ...]:
     return tuple(sorted(_wheels(found, normal, answer.address), key=lambda wheel: number(wheel.version)))
 
 
+def wheel_of(file: str, name: str) -> Wheel | None:
+    """Return the wheel of a file that lies in a folder; `None` when it is none of the project."""
+    matched = _WHEEL.fullmatch(file)
+    if not matched or not _is_of(matched["name"], re.sub(r"[-_.]+", "-", name).lower()) or not _FINAL.fullmatch(matched["version"]):
+        return None
+    return Wheel(file=file, address="", version=matched["version"], tag=matched["tag"])
+
+
+def _is_of(spelt: str, name: str) -> bool:
+    """Return whether a name in a file's name is this project's."""
+    return re.sub(r"[-_.]+", "-", spelt).lower() == name
+
+
 def _wheels(found: Iterable[Mapping[str, Any]], name: str, base: str) -> Iterator[Wheel]:
     """Yield the files that are wheels of the project, at an address of the same kind as the page's."""
     for count, entry in enumerate(found):
         if count >= _MOST_FILES:
             raise Garbled("too many files")
         matched = _WHEEL.fullmatch(str(entry.get("filename", "")))
-        if not matched or re.sub(r"[-_.]+", "-", matched["name"]).lower() != name or not _FINAL.fullmatch(matched["version"]):
+        if not matched or not _is_of(matched["name"], name) or not _FINAL.fullmatch(matched["version"]):
             continue
         try:
             address = urldefrag(urljoin(base, str(entry.get("url", "")))).url

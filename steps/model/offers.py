@@ -66,10 +66,10 @@ def has_wheel(offers: Offers | None, distribution: str, version: str, python: st
     releases = None if offers is None or offers.wheels is None else offers.wheels.get(distribution)
     if releases is None:
         return None
-    return any(_suits(tag, python, arch) for tag in releases.get(version, ()))
+    return any(suits(tag, python, arch) for tag in releases.get(version, ()))
 
 
-def _suits(tag: str, python: str | None, arch: str | None) -> bool:
+def suits(tag: str, python: str | None, arch: str | None) -> bool:
     """Return whether a wheel's tag is for the Python line and the architecture."""
     interpreter, abi, platform = [*tag.split("-"), "", ""][:3]
     if arch is not None and not platform.endswith((f"_{arch}", "any")):
