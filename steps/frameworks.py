@@ -8,6 +8,7 @@ from steps.catalog import frameworks as catalog
 from steps.catalog.versions import line
 from steps.compat import candidates, framework_plan, package_sets, solve
 from steps.compat.case import Case
+from steps.compat.framework_plan import DEFAULT_NAME
 from steps.compat.framework_rules import refused
 from steps.compat.search import releases
 from steps.compat.together_rules import frameworks_conflict
@@ -42,7 +43,36 @@ def intro(machine: Machine, answers: Profile) -> Words:
 
 def check(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
     """Return what is to be said about the frameworks."""
-    return solve.judge_frameworks(machine, answers)
+    return (*solve.judge_frameworks(machine, answers), *_already_there(machine, answers))
+
+
+def _already_there(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
+    """Return that an environment of this name is there: nothing is removed, and one of another Python is not touched at all."""
+    asked = answers.environment
+    name = asked.name or DEFAULT_NAME
+    if not answers.frameworks:
+        return ()
+    here = next((one for one in machine.environments if (one.path or "") == asked.path or _is_at(one.path, asked.path, name)), None)
+    if here is None:
+        return ()
+    other = asked.python is not None and here.python is not None and line(here.python) != asked.python
+    holds = " ".join(f"{package} {version}" for package, version in list(here.frameworks.items())[:3]) or "–"
+    return (
+        Finding(
+            code="environment-other-python" if other else "environment-exists",
+            severity="warning" if other else "info",
+            step=KEY,
+            subject=here.path or name,
+            params={"path": here.path or name, "python": here.python or "?", "wanted": asked.python or "?"},
+            because=(phrase("frameworks.because.environment", path=here.path or name, python=here.python or "?", holds=holds),),
+            fix={"environment.name": f"{name}-2"} if asked.path is None else None,
+        ),
+    )
+
+
+def _is_at(path: str | None, asked: str | None, name: str) -> bool:
+    """Return whether an environment lies where one of this name would be made, in whosever home."""
+    return asked is None and path is not None and path.endswith(f"/envs/{name}")
 
 
 def actions(machine: Machine, answers: Profile, target: Target) -> tuple[AnyAction, ...]:

@@ -47,11 +47,9 @@ def settings(environ: Mapping[str, str] | None = None, files: Mapping[str, str] 
 
 
 def planned(profile: Profile, fetch: Installer, *requirements: str, room: bool = False) -> tuple[Run, ...]:
-    """Return the actions; the look at the folder before them only when it is asked for."""
+    """Return what is run; the look at the folder before it only when it is asked for."""
     actions = python.environment(Machine(), profile, requirements, Target(installer=fetch))
-    actions = actions if room else tuple(action for action in actions if action.id != "environment.room")
-    assert all(isinstance(action, Run) for action in actions)
-    return tuple(action for action in actions if isinstance(action, Run))
+    return tuple(action for action in actions if isinstance(action, Run) and (room or action.id != "environment.room"))
 
 
 # --- how packages are fetched ---------------------------------------------------------------------
@@ -308,3 +306,54 @@ def test_an_ordinary_folder_is_not_turned_into_an_environment(tmp_path: Path, fi
     ended = subprocess.run(look.argv, capture_output=True, text=True, check=False)
     assert (ended.returncode == 0) is free
     assert (str(folder) in ended.stderr) is not free
+
+
+def looked(path: str, *, line: str = LINE, needs: int | None = None, nobody: bool = False) -> tuple[int, str]:
+    """Return how the look at a folder ends, for an owner of nothing when `nobody` looks."""
+    profile = Profile(environment=EnvironmentAnswers(path=path, python=line))
+    fetch = Installer(uv="/u/uv", pythons={line: sys.executable}, home=HOME, own_python="/usr/bin/python3")
+    look = python.environment(Machine(), profile, ("six==1.17.0",), Target(installer=fetch), disk_bytes=needs)[0]
+    assert isinstance(look, Run)
+    user = 65534 if nobody and os.geteuid() == 0 else None
+    ended = subprocess.run(look.argv, capture_output=True, text=True, check=False, user=user, cwd="/")
+    return ended.returncode, ended.stderr
+
+
+@pytest.mark.parametrize("marker", [("pyvenv.cfg", "version = 3.9.2\n"), ("conda-meta/python-3.9.18-h0_0_cpython.json", "{}")])
+def test_an_environment_of_another_python_is_refused_and_not_overwritten(tmp_path: Path, marker: tuple[str, str]) -> None:
+    file = tmp_path / "dl" / marker[0]
+    file.parent.mkdir(parents=True)
+    file.write_text(marker[1])
+    code, said = looked(str(tmp_path / "dl"))
+    assert (code, "Python 3.9, not" in said) == (1, True)
+    assert looked(str(tmp_path / "dl"), line="3.9")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "needs", "nobody", "says"),
+    [
+        ("/tmp/bringup-new/dl", 10**15, False, "1000000.0 GB are needed"),
+        ("/root/made-up/dl", None, True, "not yours to write"),
+        ("/nonexistent/envs/dl", None, True, "/ is not yours to write"),
+        ("/etc/ssl/openssl.cnf", None, False, "is a file"),
+    ],
+    ids=["full disk", "unwritable", "no home folder", "a file"],
+)
+def test_what_stands_in_the_way_is_said_before_anything_is_made(path: str, needs: int | None, nobody: bool, says: str) -> None:
+    if nobody and os.geteuid() != 0:
+        pytest.skip("only root can look as somebody else")
+    code, said = looked(path, needs=needs, nobody=nobody)
+    assert (code, says in said) == (1, True), said
+
+
+def test_without_a_home_folder_nothing_is_kept_in_a_cache() -> None:
+    class Homeless(Files):
+        def exists(self, path: str) -> bool | None:
+            return False
+
+    found = installer.settings(Homeless({}), {}, home="/nonexistent", user="svc", uid=999)
+    assert found.homeless
+    profile = Profile(environment=EnvironmentAnswers(path="/srv/env/dl", python="3.12"))
+    actions = planned(profile, msgspec.structs.replace(found, uv="/u/uv"), "six==1.17.0")
+    install = next(one for one in actions if one.id == "environment.install")
+    assert install.env["UV_NO_CACHE"] == "1"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from steps import frameworks
@@ -12,8 +13,8 @@ from steps.compat import package_sets, solve
 from steps.errors import InputError, PreflightError
 from steps.headless import choices
 from steps.model.choice import Option
-from steps.model.machine import Machine
-from steps.model.profile import Profile, answered
+from steps.model.machine import Environment, Machine
+from steps.model.profile import EnvironmentAnswers, Profile, answered
 from tests.test_compat_cases import machine
 from tests.test_steps_stack import captured
 
@@ -85,3 +86,20 @@ def test_a_set_that_does_not_go_says_on_its_row_what_forbids_it() -> None:
     row = row_of(here, answers, "student")
     assert row.mark in ("bad", "catch")
     assert row.findings
+
+
+@pytest.mark.parametrize(
+    ("path", "python", "code"),
+    [
+        ("/home/ada/envs/student", "3.12.4", "environment-exists"),
+        ("/home/ada/envs/student", "3.10.1", "environment-other-python"),
+        ("/home/ada/other/student", "3.12.4", None),
+    ],
+)
+def test_an_environment_of_that_name_is_announced_before_it_is_added_to(path: str, python: str, code: str | None) -> None:
+    there = Environment(manager="uv", name="student", path=path, python=python, frameworks={"torch": "2.9.0"})
+    here = msgspec.structs.replace(machine("3090"), environments=(there,))
+    answers = Profile(environment=EnvironmentAnswers(name="student", python="3.12"), frameworks={"torch": "2.14.1", "variant": "cu126"})
+    found = [one for one in frameworks.check(here, answers) if one.code.startswith("environment-")]
+    assert [one.code for one in found] == ([code] if code else [])
+    assert all(one.fix == {"environment.name": "student-2"} for one in found)

@@ -17,6 +17,7 @@ from steps.model.base import phrase
 from steps.model.plan import Target
 
 MB = 1_000_000
+DEFAULT_NAME = python.DEFAULT_NAME
 _LIBRARIES_MB = {"11": 1_900, "12": 2_600, "13": 2_300}
 """What NVIDIA's libraries of one CUDA major weigh beside a wheel that does not hold them."""
 _ROCM_MB = 5_100

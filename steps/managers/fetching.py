@@ -27,6 +27,8 @@ class Fetching(Record):
     """Folders and pages of wheels among them."""
     proxy: str | None
     certificates: str | None
+    cached: bool = True
+    """Whether there is a home folder to keep in what was fetched."""
     channel: str = FORGE
     """Where conda and its kin take the Python from."""
 
@@ -46,6 +48,8 @@ class Fetching(Record):
                 # Whatever the person's own settings are, their terms are asked about, and nothing is agreed to unseen.
                 env = {"CONDA_ALWAYS_YES": "false", "MAMBA_NO_BANNER": "1", "CONDA_PLUGINS_AUTO_ACCEPT_TOS": "false"}
                 bundles = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
+        if not self.cached:
+            env |= {"UV_NO_CACHE": "1", "PIP_NO_CACHE_DIR": "1"}
         if self.proxy is not None:
             env |= {"HTTPS_PROXY": self.proxy, "HTTP_PROXY": self.proxy, "ALL_PROXY": self.proxy}
         if self.certificates is not None:
@@ -79,6 +83,7 @@ def fetching(profile: Profile, installer: Installer, indexes: tuple[str, ...]) -
     return Fetching(
         options=tuple(options),
         links=links,
+        cached=not installer.homeless,
         proxy=network.proxy or installer.proxy,
         certificates=network.ca_file or installer.certificates,
         channel=address("conda", network.conda) if network.conda else FORGE,

@@ -50,6 +50,7 @@ def settings(host: Host, environ: Mapping[str, str], *, home: str, user: str | N
         proxy=proxy[0] if proxy else None,
         certificates=next(filter(None, variables), None) or config.get("cert"),
         home=home,
+        homeless=host.exists(home) is False,
         user=user,
         environments="/opt/bringup/envs" if uid == 0 and user in (None, "root") else f"{home}/envs",
     )

@@ -116,7 +116,7 @@ def environment(
     fetch = fetching(profile, installer, indexes)
     if where.manager in CONDA and where.tool is None:
         raise PreflightError("environment-tool", manager=where.manager)
-    actions: list[AnyAction] = list(_room(where, installer))
+    actions: list[AnyAction] = list(_room(where, installer, disk_bytes))
     uv = installer.uv
     if where.manager == "uv" and uv is None:
         tools = _tools(installer)
@@ -257,7 +257,7 @@ def any_python(installer: Installer) -> str:
     return found
 
 
-def _room(where: Place, installer: Installer) -> tuple[AnyAction, ...]:
+def _room(where: Place, installer: Installer, disk_bytes: int | None) -> tuple[AnyAction, ...]:
     """Return the look at the folder before anything is made in it; without a Python nothing of the person's can look yet."""
     python = _known_python(installer)
     if python is None:
@@ -267,7 +267,7 @@ def _room(where: Place, installer: Installer) -> tuple[AnyAction, ...]:
         title=phrase("manager.action.room", path=where.path),
         lane="python",
         by="user",
-        argv=(python, "-I", "-c", IS_FREE, where.path, where.interpreter.line),
+        argv=(python, "-I", "-c", IS_FREE, where.path, where.interpreter.line, str(disk_bytes or 0)),
         seconds=1,
     )
     return (look,)

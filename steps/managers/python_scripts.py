@@ -64,17 +64,20 @@ PUT_BACK = "import os, subprocess, sys; sys.exit(subprocess.call(sys.argv[2:]) i
 # Before anything is made: an ordinary folder of the person's is not turned into an environment, and one of another Python is not
 # overwritten. Its line is read and not asked: a broken environment has no Python that could answer.
 IS_FREE = (
-    "import glob, os, pathlib, re, sys; p, line = sys.argv[1:]; at = lambda n: os.path.join(p, n); cfg = at('pyvenv.cfg'); "
+    "import glob, os, pathlib, re, sys; p, line, most = sys.argv[1:]; at = lambda n: os.path.join(p, n); cfg = at('pyvenv.cfg'); "
     "marks = any(os.path.exists(at(n)) for n in ('pyvenv.cfg', 'conda-meta', 'pixi.toml')); "
     "text = open(cfg, errors='replace').read() if os.path.isfile(cfg) else ''; "
     "text += ''.join('\\nversion = ' + f.rpartition('/python-')[2] for f in glob.glob(at('conda-meta/python-3*.json'))); "
     "has = re.search(r'^version(?:_info)?\\s*=\\s*(\\d+\\.\\d+)', text, re.M); "
-    "near = next(a for a in (pathlib.Path(p), *pathlib.Path(p).parents) if a.exists()); "
+    "near = next(a for a in (pathlib.Path(p), *pathlib.Path(p).parents) if os.path.exists(a)); "
+    "disk = os.statvfs(near); free = disk.f_bavail * disk.f_frsize; "
     "sys.exit((os.path.isfile(p) and p + ' is a file. Nothing was changed: choose another folder.')"
     " or (not marks and os.path.isdir(p) and bool(os.listdir(p)) and p + ' holds files and is no Python environment."
     " Nothing was changed in it: choose another folder.')"
     " or (has and has[1] != line and p + ' is an environment of Python ' + has[1] + ', not ' + line + '."
     " Nothing was changed in it: choose another environment.name.')"
     " or (not os.access(near, os.W_OK | os.X_OK) and str(near) + ' is not yours to write. Nothing was changed:"
-    " choose another folder with environment.path.') or 0)"
+    " choose another folder with environment.path.')"
+    " or (int(most) > free and '%s has %.1f GB free, and %.1f GB are needed. Nothing was changed: free some space, or choose"
+    " another folder with environment.path.' % (near, free / 1e9, int(most) / 1e9)) or 0)"
 )

@@ -39,6 +39,8 @@ class Installer(Record):
     certificates: str | None = None
     home: str = "/root"
     """The home folder of the person the environments belong to."""
+    homeless: bool = False
+    """Whether that folder is known not to be there: nothing can be cached in it."""
     user: str | None = None
     environments: str = "/opt/bringup/envs"
     """Where environments go unless the profile says otherwise."""
