@@ -45,7 +45,8 @@ _NUMBERS: tuple[tuple[str, int], ...] = (
     r"cuInit\D{0,20}) ?(?P<number>802|803|804|999)\b",
     "ystem not yet", "SYSTEM_NOT_READY", "SystemNotReady", "orward compatibility", "COMPAT_NOT_SUPPORTED", "unsupported display driver",
     "DRIVER_MISMATCH", "DriverMismatch", "version is insufficient", "InsufficientDriver", "init failure: 3", "ERROR_NOT_INITIALIZED",
-    "InitializationError", "ERROR_UNKNOWN", "ErrorUnknown", "CUDA unknown error", "CUDA initialization", " 802", " 803", " 804", " 999",
+    "InitializationError", "ERROR_UNKNOWN", "ErrorUnknown", "CUDA unknown error", "CUDA initialization", "cuInit",
+    *(f"{word} {number}" for word in ("rror", "RROR", "turned", "code", "code:") for number in (802, 803, 804, 999)),
     flags=re.IGNORECASE,
 )  # fmt: skip
 def cuda_error(found: re.Match[str], at: Place) -> CudaError | None:

@@ -85,7 +85,7 @@ def build_failed(found: re.Match[str], at: Place) -> BuildFailed:
 
 @parses(
     rf"dkms (?:install|build|autoinstall)[^\n]*? {_MODULE} -k {_KERNEL}[^\n]*['’`] ?exited (?P<status>\d+)",
-    "exited 10", "exited 1", "exited 6", "exited 11",
+    "' exited ", "’ exited ", "` exited ",
 )  # fmt: skip
 def build_exited(found: re.Match[str], at: Place) -> BuildFailed:
     """Recognise the hook of Arch."""

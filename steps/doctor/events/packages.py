@@ -56,7 +56,7 @@ _NOBODY = re.compile(r"not installable|无法安装|n'est pas installable|nicht 
     r"^[ \t]*(?:(?P<name>[a-z0-9][\w.+:-]*) ?: )?"
     r"(?:Pre)?(?:Depend|D[eé]pend|Hängt|Dipende|依赖|依賴|預先依賴)[^\s:]*(?: \w+)? ?: ?(?P<wanted>[a-z0-9][\w.+:-]*)"
     r"(?: \((?P<relation><<|<=|=|>=|>>) ?(?P<version>[^)\s]+)\))?(?P<rest>.*)$",
-    "epends", "épend", "Hängt ab", "Dipende", "依赖", "依賴",
+    "Depends:", "Depends :", "Dépend :", "Dépend: ", "Hängt ab", "Dipende", "依赖", "依賴",
 )  # fmt: skip
 def unmet(found: re.Match[str], at: Place) -> Unmet:
     """Recognise a line of apt's list, in some languages of the people who report."""

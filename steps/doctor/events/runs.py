@@ -180,7 +180,7 @@ class ImageFailed(Event):
 @parses(
     r"mkinitramfs failure|update-initramfs: failed for|dracut\S*: (?:FAILED|.*failed)|mkinitcpio[^\n]*(?:failed|ERROR)|"
     r"==> ERROR: (?:Image generation|Initcpio image generation) FAILED|Image creation failed",
-    "mkinitramfs failure", "initramfs: failed", "dracut", "mage generation", "Image creation failed",
+    "mkinitramfs failure", "initramfs: failed", "dracut: ", "dracut[", "mage generation", "Image creation failed",
 )  # fmt: skip
 def image_failed(found: re.Match[str], at: Place) -> ImageFailed:
     """Recognise the tools of Debian, Fedora and Arch."""
