@@ -119,6 +119,20 @@ def test_a_folder_of_wheels_without_a_network_is_locked_with_the_hashes_of_its_f
     assert {name: "--hash=sha256:" in rest for name, rest in parts.items()} == {"local-one": True, "small": True}
 
 
+def test_a_password_of_an_index_in_the_environment_does_not_stand_in_the_lock(tmp_path: Path, index: Index) -> None:
+    index.login = "ada:secret"
+    fetch = Installer(uv=UV, pythons={LINE: sys.executable}, home=str(tmp_path), index_hidden=True, find_links=(str(tmp_path),))
+    profile = Profile(environment=EnvironmentAnswers(path=str(tmp_path / "envs/dl"), python=LINE))
+    actions = python.environment(Machine(), profile, ("small==1.0",), Target(installer=fetch))
+    hidden = {"UV_DEFAULT_INDEX": f"{index.address}/simple".replace("//", "//ada:secret@")}
+    carried_out(tmp_path, [msgspec.structs.replace(one, env={**one.env, **hidden}) for one in actions if isinstance(one, Run)])
+    text = (tmp_path / "envs/dl" / python.LOCK_FILE).read_text()
+    assert "small==1.0" in text
+    assert f"--find-links {tmp_path}\n" in text
+    assert "--hash=sha256:" in text
+    assert "secret" not in text
+
+
 def test_undo_of_a_rebuild_puts_back_what_was_there(tmp_path: Path, index: Index) -> None:
     carried_out(tmp_path, planned(tmp_path, index, "small==1.0"))
     lock = tmp_path / "kept.txt"

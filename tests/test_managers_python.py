@@ -186,9 +186,10 @@ def test_an_environment_is_made_filled_and_written_down(tmp_path: Path, manager:
     for action in actions:
         perform(action)
     folder = tmp_path / "envs" / "small"
-    assert (folder / python.VERSIONS_FILE).read_text(encoding="utf-8") == "idna==3.10\nsix==1.17.0\n"
+    said = (folder / python.VERSIONS_FILE).read_text(encoding="utf-8").splitlines()
+    assert [one for one in said if not one.startswith("setuptools==")] == ["idna==3.10", "six==1.17.0"]
     locked = (folder / python.LOCK_FILE).read_text(encoding="utf-8")
-    assert [len(one.split("--hash=sha256:")) > 1 for one in locked.split("==")[1:]] == [True, True]
+    assert [len(one.split("--hash=sha256:")) > 1 for one in locked.split("==")[1:]] == [True] * len(said)
     create, install = actions[0], actions[2]
     assert holds(create)
     assert holds(install)

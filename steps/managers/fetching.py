@@ -23,8 +23,6 @@ class Fetching(Record):
     """Where packages come from, in the spelling that uv and pip share, and how they are reached."""
 
     options: tuple[str, ...]
-    links: tuple[str, ...]
-    """Folders and pages of wheels among them."""
     proxy: str | None
     certificates: str | None
     cached: bool = True
@@ -82,7 +80,6 @@ def fetching(profile: Profile, installer: Installer, indexes: tuple[str, ...]) -
         options += ["--find-links", link]
     return Fetching(
         options=tuple(options),
-        links=links,
         cached=not installer.homeless,
         proxy=network.proxy or installer.proxy,
         certificates=network.ca_file or installer.certificates,

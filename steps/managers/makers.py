@@ -163,7 +163,7 @@ def locking(where: Place, uv: str, fetch: Fetching, versions: str, lock: str) ->
     env, undo = fetch.environment(where.filler), (RemovePath(path=lock),)
     script = (where.python, "-I", "-c")
     if where.filler == "uv":
-        how = ("--no-deps", "--generate-hashes", "--no-header", "--no-annotate", "--emit-index-url", "--emit-find-links", "--quiet")
+        how = ("--no-deps", "--generate-hashes", "--no-header", "--no-annotate", "--quiet")
         argv: Argv = (uv, "pip", "compile", versions, "--output-file", lock, "--python", where.python, *how, *_ANY_INDEX, *fetch.options)
         found = [_locked("environment.lock", title, argv, env, undo)]
     else:
@@ -174,10 +174,9 @@ def locking(where: Place, uv: str, fetch: Fetching, versions: str, lock: str) ->
             _locked("environment.report", phrase("manager.action.report"), asked, env, (RemovePath(path=report),)),
             _locked("environment.lock", title, written, {}, undo, needs="environment.report"),
         ]
-    folders = tuple(one.removeprefix("file://") for one in fetch.links if one.startswith(("/", "file://")))
-    if folders and where.filler == "uv":
+    if where.filler == "uv":
         found.append(
-            _locked("environment.hashes", phrase("manager.action.hashes"), (*script, ADD_HASHES, versions, lock, *folders), {}, undo)
+            _locked("environment.hashes", phrase("manager.action.hashes"), (*script, ADD_HASHES, versions, lock, *fetch.options), {}, undo)
         )
     return tuple(found)
 

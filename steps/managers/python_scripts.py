@@ -25,15 +25,13 @@ for wanted in sys.argv[1:]:
         sys.exit(1)
 """
 # One line each from here on, because plans show them.
-_LISTED = (
-    "d.metadata['Name']{lower} + '==' + d.version + '\\n' for d in m.distributions()"
-    " if d.metadata['Name'] not in ('pip', 'setuptools', 'wheel')"
-)
-FREEZE = f"import sys, importlib.metadata as m; open(sys.argv[1], 'w').writelines(sorted({_LISTED.format(lower='.lower()')}))"
+_LISTED = "d.metadata['Name']{lower} + '==' + d.version + '\\n' for d in m.distributions() if d.metadata['Name'] not in {but}"
+_VERSIONS = _LISTED.format(lower=".lower()", but="('pip',)")
+_HELD = _LISTED.format(lower="", but="('pip', 'setuptools', 'wheel')")
+# Of pip alone it is certain that nothing in the environment needs it; PyTorch does need setuptools.
+FREEZE = f"import sys, importlib.metadata as m; open(sys.argv[1], 'w').writelines(sorted({_VERSIONS}))"
 # What an environment held before us; the first try's word stands. Nothing in it: it is new, and undo removes it whole.
-REMEMBER = (
-    f"import os, sys, importlib.metadata as m; os.path.exists(sys.argv[1]) or open(sys.argv[1], 'w').writelines({_LISTED.format(lower='')})"
-)
+REMEMBER = f"import os, sys, importlib.metadata as m; os.path.exists(sys.argv[1]) or open(sys.argv[1], 'w').writelines({_HELD})"
 # What pip reports of the files that it would take, as a list with their hashes; without all of them with none, for pip wants all or none.
 FROM_REPORT = (
     "import json, sys; said, lock, *options = sys.argv[1:]; found = json.load(open(said))['install']; "
@@ -43,15 +41,18 @@ FROM_REPORT = (
     "lines += sorted(name(one) + (' --hash=sha256:' + of(one) if whole else '') for one in found); "
     "open(lock, 'w').write('\\n'.join(lines) + '\\n')"
 )
+# Where the files come from stands before them, as the plan says it: uv's own lines would show passwords of the environment.
 # Wheels of a folder stand on no page that says their hashes: they are worked out from the files.
 ADD_HASHES = (
-    "import glob, hashlib, os, re, sys; versions, lock, *folders = sys.argv[1:]; "
+    "import glob, hashlib, os, re, sys; versions, lock, *options = sys.argv[1:]; pairs = list(zip(options[::2], options[1::2])); "
+    "folders = [b.replace('file://', '') for a, b in pairs if a == '--find-links' and b.startswith(('/', 'file://'))]; "
     "text = open(lock if os.path.exists(lock) else versions).read(); "
     "like = lambda v: re.sub('[-_.]+', '[-_.]', v[1]) + '-' + glob.escape(v[2]) + '-*.whl'; "
     "files = lambda v: sorted(f for d in folders for f in glob.glob(os.path.join(d, like(v)))); "
     "sha = lambda f: hashlib.sha256(open(f, 'rb').read()).hexdigest(); "
     "put = lambda v: ' \\\\\\n    '.join([v[0], *('--hash=sha256:' + sha(f) for f in files(v))]); "
-    "open(lock, 'w').write(re.sub(r'^([\\w.-]+)==(\\S+)$', put, text, flags=re.M))"
+    "head = ''.join(a + ' ' + b + '\\n' for a, b in pairs); "
+    "open(lock, 'w').write(head + re.sub(r'^([\\w.-]+)==(\\S+)$', put, text, flags=re.M))"
 )
 # Exactly what a lock lists is there: as many distributions, each in its version.
 IS_LOCKED = (
