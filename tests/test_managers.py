@@ -223,6 +223,10 @@ def test_half_unpacked_packages_are_ended_before_apt_is_asked_for_anything() -> 
     remove, unpack, transaction, *_ = APT.restore(before, after, Kept(files={"driver=1": "/kept/driver_1_all.deb"}))
     assert remove == ("dpkg", "--force-remove-reinstreq", "--force-depends", "--remove", "libs")
     assert (unpack[-2:], transaction[-2:]) == (("--unpack", "/kept/driver_1_all.deb"), ("/kept/driver_1_all.deb", "libs-"))
+    # Cut off in its removal, it has its version still.
+    after = snapshot(driver=Installed(version="1", status="rH"))
+    unpack, *_ = APT.restore(before, after, Kept(files={"driver=1": "/kept/driver_1_all.deb"}))
+    assert unpack[-2:] == ("--unpack", "/kept/driver_1_all.deb")
 
 
 def test_what_is_replaced_is_fetched_or_built_again() -> None:

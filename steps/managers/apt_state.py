@@ -190,8 +190,8 @@ def restore(before: Snapshot, after: Snapshot, kept: Kept, names: frozenset[str]
 
 
 def _is_half(package: Installed) -> bool:
-    """Return whether dpkg was cut off while it unpacked the package and wants it again."""
-    return package.status[2:3] == "R"
+    """Return whether dpkg was cut off while it unpacked or removed the package: some of its files are there."""
+    return package.status[1:2] == "H" or package.status[2:3] == "R"
 
 
 def _made_whole(back: list[str], gone: list[str]) -> list[Argv]:
