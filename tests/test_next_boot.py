@@ -103,7 +103,7 @@ def test_grub_starts_what_its_script_and_its_variables_name(said: str, environme
 
 
 def test_an_entry_names_its_image_as_the_running_system_sees_it() -> None:
-    found = menu({"/boot/grub/grub.cfg": GRUB.replace("DEFAULT", "0")}) or ()
+    found = list(menu({"/boot/grub/grub.cfg": GRUB.replace("DEFAULT", "0")}) or ())
     assert [entry.initramfs for entry in found] == [f"/boot/initrd.img-{NEW}", f"/boot/initrd.img-{NEW}", f"/boot/initrd.img-{OLD}"]
     assert "blacklist" in found[2].options
 
@@ -120,7 +120,7 @@ def test_loader_entries_are_ordered_newest_first_and_grubs_saved_entry_chooses()
     assert default(script) == ["5.14.0-70.el9.x86_64"]
     assert default({**script, "/boot/grub2/grubenv": "saved_entry=aa-5.14.0-9.el9.x86_64\n"}) == ["5.14.0-9.el9.x86_64"]
     assert default({**script, "/boot/grub2/grubenv": "saved_entry=1\n"}) == ["5.14.0-9.el9.x86_64"]
-    found = menu({**script, "/boot/grub2/grubenv": "kernelopts=quiet rd.driver.blacklist=nouveau\n"}) or ()
+    found = list(menu({**script, "/boot/grub2/grubenv": "kernelopts=quiet rd.driver.blacklist=nouveau\n"}) or ())
     assert "rd.driver.blacklist=nouveau" in found[0].options
 
 

@@ -152,7 +152,7 @@ def line_misread(machine: Machine, answers: Profile) -> Finding | None:
     if not found:
         return None
     first = found[0]
-    fault = next(one for one in first.faults if one not in nccl_file.HARMLESS)
+    fault: nccl_file.Fault = next(one for one in first.faults if one not in nccl_file.HARMLESS)
     facts = tuple(_place(line) for line in found[:4])
     params: dict[str, Param] = {"line": first.text.strip(), "name": first.meant or ""}
     reason = phrase(f"nccl.fault.{fault}")

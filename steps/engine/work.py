@@ -31,7 +31,7 @@ from steps.host.local import LocalHost
 from steps.host.rooted import RootedHost
 from steps.managers.base import manager
 from steps.managers.preflight import protected
-from steps.model.action import AnyAction, Packages, PackagesAre, Run
+from steps.model.action import AnyAction, ManagerName, Packages, PackagesAre, Run
 from steps.model.plan import Plan
 from steps.model.run import LOG_IN_AGAIN, RunState
 
@@ -67,8 +67,9 @@ def hold_and_work(folder: RunFolder, words: list[str]) -> int:
 
 def _have_at_hand(plan: Plan) -> None:
     """Load what is otherwise loaded when it is needed: an upgrade of this program in the middle of the run must not mix two versions."""
-    probed = {probe.manager for action in plan.actions for probe in action.done_when if isinstance(probe, PackagesAre)}
-    for name in probed | {action.manager for action in plan.actions if isinstance(action, Packages)}:
+    names: set[ManagerName] = {probe.manager for action in plan.actions for probe in action.done_when if isinstance(probe, PackagesAre)}
+    names |= {action.manager for action in plan.actions if isinstance(action, Packages)}
+    for name in names:
         manager(name)
     # The tables behind them are read at their first use and remembered.
     protected("", None)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ui.fake_run import FakeRun, failed, halfway
+from tests.ui.fake_run import FakeRun, halfway
 from tests.ui.run_pilot import Watching, picture, shows, until
 
 pytestmark = pytest.mark.ui
@@ -39,7 +39,12 @@ async def test_a_known_cause_stands_in_the_first_line_and_its_repair_is_the_firs
 
 
 async def test_a_failure_that_the_doctor_does_not_know_keeps_its_exit_code_and_retry_as_the_advice(tmp_path: Path) -> None:
-    app = Watching(failed(tmp_path))
+    run = halfway(tmp_path)
+    run.action("driver.install", "failed", started=163, seconds=151, code=10)
+    run.print("driver.install", b"the script gave up for a reason of its own\n")
+    run.now_is("failed", code=10)
+    run.has_runner = False
+    app = Watching(run)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: shows(app, "ended with exit code 10", "› r  try step 3 again"))
         await app.workers.wait_for_complete()

@@ -161,7 +161,11 @@ _WRITERS: tuple[tuple[Writer, str], ...] = (
 def no_space(found: re.Match[str], at: Place) -> NoSpace:
     """Recognise the error of the system in some languages, and what package managers say before they begin."""
     text = found[0]
-    writer: Writer = next((name for name, pattern in _WRITERS if re.search(pattern, text)), "other")
+    writer: Writer = "other"
+    for name, pattern in _WRITERS:
+        if re.search(pattern, text):
+            writer = name
+            break
     if writer == "pip" and re.search(r"/var/(?:cache|lib)/|/usr/(?!local)|/boot/", text):
         writer = "packages"
     # A compressor that is run for a package or an archive of ours writes no image of the kernel's.

@@ -356,8 +356,10 @@ def old_cuda(seen: Evidence) -> Answer:
     if first is None:
         return None
     branch = re.search(r"-(\d{3})\b", first.wanted)
-    mine = next((row for row in seen.packages.driver() if row.driver), None) or next(iter(seen.versions.loaded), None)
-    version = mine.driver if mine is not None and hasattr(mine, "driver") else getattr(mine, "value", None)
+    package = next((row for row in seen.packages.driver() if row.driver), None)
+    loaded = next(iter(seen.versions.loaded), None)
+    mine = package or loaded
+    version = package.driver if package is not None else loaded.value if loaded is not None else None
     needs = branch[1] if branch else (numbers.upstream(first.version) or first.wanted)
     if branch and version and int(branch[1]) >= int(numbers.branch(version)):
         return out(first, mine)

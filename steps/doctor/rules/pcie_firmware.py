@@ -172,10 +172,11 @@ def lower_is_normal(seen: Evidence) -> Answer:
         return None
     limited = seen.all(BandwidthLimited)
     full = [event for event in limited if event.width >= event.able_width]
-    if limited and len(full) == len(limited) and len({event.speed for event in limited}) == 1:
+    first = next(iter(limited), None)
+    if first is not None and len(full) == len(limited) and len({event.speed for event in limited}) == 1:
         bridges = all(event.at != event.address for event in limited)
         if bridges and not seen.has(LinkError):
-            return found(STRONG if len(limited) > 1 else LIKELY, *limited[:3], variant="bridge", at=limited[0].at)
+            return found(STRONG if len(limited) > 1 else LIKELY, *limited[:3], variant="bridge", at=first.at)
     if slow:
         return found(STRONG, slow[0], now=f"{slow[0].speed:g} GT/s", most=f"{slow[0].most_speed:g} GT/s")
     return None

@@ -28,7 +28,7 @@ def refused(seen: Evidence) -> Told | None:
 
 def _keyring(seen: Evidence) -> Fact | None:
     """Return the line of the platform keyring that holds an owner's key which the machine keyring lacks, or `None`."""
-    lists = dict.fromkeys(("platform", "machine"), "")
+    lists: dict[str, str] = {"platform": "", "machine": ""}
     sources: dict[str, str] = {}
     for argv in seen.host.host.recorded():
         ring = re.search(r"\.(platform|machine)\b", " ".join(argv))
