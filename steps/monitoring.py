@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steps.catalog import guide, stack
-from steps.compat import driver_packages, toolkit_plan
+from steps.compat import container_plan, driver_packages, toolkit_plan
 from steps.compat.case import Case
 from steps.detect import measures
 from steps.managers import tool
@@ -42,7 +42,7 @@ def check(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
     """Return what was asked for and cannot be had here."""
     asked = (one for one in guide.tools() if _wanted(answers, one))
     return (
-        *(finding for one in asked if (finding := _hindrance(machine, one)) is not None),
+        *(finding for one in asked if (finding := _hindrance(machine, answers, one)) is not None),
         *(gap for gap in machine.gaps if gap.step == KEY),
     )
 
@@ -51,7 +51,7 @@ def actions(machine: Machine, answers: Profile, target: Target) -> tuple[AnyActi
     """Return what installs the tools that were asked for and can be had."""
     found: list[AnyAction] = []
     for one in guide.tools():
-        if _wanted(answers, one) and _hindrance(machine, one) is None:
+        if _wanted(answers, one) and _hindrance(machine, answers, one) is None:
             found += _install(machine, answers, target, one)
     return tuple(found)
 
@@ -76,7 +76,7 @@ def _group(machine: Machine, answers: Profile, table: str) -> Choice:
 
 def _option(machine: Machine, answers: Profile, one: guide.Tool) -> Option:
     """Return the row of one tool: installed, installable, or not here and why."""
-    hindrance = _hindrance(machine, one)
+    hindrance = _hindrance(machine, answers, one)
     there = machine.tools.get(one.key.partition(".")[2])
     mark: Mark = "good"
     tag: Words = phrase("monitoring.tag.works")
@@ -85,6 +85,8 @@ def _option(machine: Machine, answers: Profile, one: guide.Tool) -> Option:
         tag = phrase(f"monitoring.finding.{hindrance.code}.tag", **hindrance.params)
     elif there:
         tag = phrase("monitoring.tag.installed")
+    traps = tuple(Note(label="trap", text=phrase(f"monitoring.trap.{trap}")) for trap in one.traps)
+    scrape = tuple(Note(label="file", text=line, command=True) for line in one.scrape)
     leads: tuple[Note, ...] = () if hindrance and mark == "bad" else (Note(label="leads-to", text=f"$ {one.command}", command=True),)
     return Option(
         value=one.id,
@@ -93,28 +95,28 @@ def _option(machine: Machine, answers: Profile, one: guide.Tool) -> Option:
         tag=tag,
         sentences=(phrase(f"monitoring.explain.{one.id}"),),
         findings=(hindrance,) if hindrance else (),
-        notes=(*((Note(label="measured", text=there),) if there else ()), *leads, Note(label="source", text=one.source)),
+        notes=(*((Note(label="measured", text=there),) if there else ()), *leads, *traps, *scrape, Note(label="source", text=one.source)),
         patch={one.key: None if _wanted(answers, one) else True},
         recommended=one.id in _RECOMMENDED and hindrance is None and bool(judged(machine)),
     )
 
 
-def _hindrance(machine: Machine, one: guide.Tool) -> Finding | None:
+def _hindrance(machine: Machine, answers: Profile, one: guide.Tool) -> Finding | None:
     """Return why a tool cannot be installed on this machine; `None` when it can."""
     vendors = {card.vendor for card in judged(machine)}
     if one.gpus and not vendors & set(one.gpus):
         knows = ", ".join(_MAKERS.get(vendor, vendor) for vendor in one.gpus)
         here = measures.cards(judged(machine))
         return _said("monitoring-other-cards", one, knows=knows, cards=here) if vendors else _said("monitoring-needs-gpu", one)
-    if one.how == "by-hand":
-        return _said("monitoring-by-hand", one)
     contained = machine.os.container not in (None, "none") or machine.os.wsl is True
     if one.how == "service" and (contained or machine.os.init not in (None, "systemd")):
         return _said("monitoring-no-systemd", one)
     if one.how == "packages" and (_manager(machine) is None or machine.os.id not in one.packages):
         return _said("monitoring-no-package", one)
-    if one.repository and stack.repository_of(machine.os.id, machine.os.version) is None:
+    if one.repository and Case(machine, answers).repository is None:
         return _said("monitoring-no-package", one)
+    if _names(machine, answers, one) is None:
+        return _said("monitoring-needs-driver", one)
     return None
 
 
@@ -137,10 +139,30 @@ def _install(machine: Machine, answers: Profile, target: Target, one: guide.Tool
     if one.how == "python-tool" and one.requirement:
         return tool.install(id, title, one.id, one.requirement, profile=answers, target=target, why=why)
     if one.how == "service" and one.unit:
-        started = phrase("monitoring.action.service", unit=one.unit)
-        # In the lane of the packages, so that it waits for the driver that brings the unit.
-        return (Service(id=id, title=started, why=why, lane="packages", unit=one.unit, seconds=1.0, optional=True),)
-    return (*_repository(machine, answers, one), _packages(machine, one, title, why))
+        return (_service(id, one.unit, why),)
+    found: tuple[AnyAction, ...] = (*_repository(machine, answers, one), *_packages(machine, answers, one, title, why))
+    if one.unit is not None and target.root == "/" and machine.os.init in (None, "systemd"):
+        found = (*found, _service(f"{id}-service", one.unit, why))
+    if one.id == "container-toolkit":
+        docker = answers.containers.docker is True or bool(machine.tools.get("docker"))
+        runs = machine.driver.state == "working" and Case(machine, answers).driver.origin != "planned"
+        found = (*found, *container_plan.actions(machine, target, docker=docker, driver_runs=runs))
+    return found
+
+
+def _service(id: str, unit: str, why: Words) -> Service:
+    """Return the action that enables a unit, in the lane of the packages, so that it waits for the one that brings it."""
+    title = phrase("monitoring.action.service", unit=unit)
+    return Service(id=id, title=title, why=why, lane="packages", unit=unit, seconds=1.0, optional=True)
+
+
+def _names(machine: Machine, answers: Profile, one: guide.Tool) -> tuple[str, ...] | None:
+    """Return the packages of a tool by their names here; `None` when they hang on a driver that is not known."""
+    names = one.packages.get(machine.os.id or "", ())
+    if not any("{cuda}" in name for name in names):
+        return names
+    row = Case(machine, answers).driver.row
+    return tuple(name.replace("{cuda}", row.max_cuda.partition(".")[0]) for name in names) if row is not None else None
 
 
 def _repository(machine: Machine, answers: Profile, one: guide.Tool) -> tuple[AnyAction, ...]:
@@ -150,8 +172,7 @@ def _repository(machine: Machine, answers: Profile, one: guide.Tool) -> tuple[An
     return () if not one.repository or manager is None or added else toolkit_plan.source(case, manager)
 
 
-def _packages(machine: Machine, one: guide.Tool, title: Words, why: Words) -> AnyAction:
+def _packages(machine: Machine, answers: Profile, one: guide.Tool, title: Words, why: Words) -> tuple[AnyAction, ...]:
     """Return the action that installs a tool's packages with the distribution's manager."""
-    manager = _manager(machine) or "apt"
-    packages = one.packages[machine.os.id or ""]
-    return installing(manager, f"monitoring.{one.id}", title, packages, why=why, seconds=40.0, optional=True)
+    manager, packages = _manager(machine) or "apt", _names(machine, answers, one)
+    return (installing(manager, f"monitoring.{one.id}", title, packages, why=why, seconds=40.0, optional=True),) if packages else ()

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import msgspec
 import pytest
 
 from steps import monitoring
 from steps.catalog import guide
-from steps.model.action import Packages, Run, Service
+from steps.host import docker_runtime
+from steps.model.action import Command, Packages, RemovePath, Run, Service
 from steps.model.choice import Option
-from steps.model.machine import Accelerator, Machine, Os
+from steps.model.machine import Accelerator, Driver, Machine, Os, Package
 from steps.model.plan import Installer, Target
 from steps.model.profile import ContainerAnswers, MonitoringAnswers, Profile, ToolkitAnswers, answered
 from steps.text import Language, say, say_finding
@@ -17,6 +22,9 @@ from steps.text import Language, say, say_finding
 UBUNTU = Machine(
     os=Os(id="ubuntu", version="24.04", init="systemd", arch="x86_64", container="none", wsl=False),
     accelerators=(Accelerator(vendor="nvidia", name="NVIDIA GeForce RTX 4090"),),
+    driver=Driver(
+        state="working", kernel_version="580.95.05", packages=(Package(name="nvidia-driver-580-open", version="580.95.05-0ubuntu1"),)
+    ),
 )
 ALL = Profile(
     monitoring=MonitoringAnswers(dcgm_exporter=True, glances=True, nvitop=True, persistence=True),
@@ -34,9 +42,8 @@ def test_nothing_is_installed_unasked() -> None:
     assert monitoring.actions(UBUNTU, Profile(), WITH_UV) == ()
 
 
-def test_each_tool_that_can_be_had_becomes_actions_and_the_one_that_cannot_does_not() -> None:
+def test_each_tool_that_can_be_had_becomes_actions() -> None:
     actions = {action.id: action for action in monitoring.actions(UBUNTU, ALL, WITH_UV)}
-    assert "monitoring.dcgm-exporter" not in actions
     nvitop, persistence = actions["monitoring.nvitop"], actions["monitoring.persistence"]
     docker, toolkit = actions["monitoring.docker"], actions["monitoring.container-toolkit"]
     assert isinstance(nvitop, Run)
@@ -57,7 +64,108 @@ def test_nvidias_repository_is_added_for_the_container_toolkit_unless_another_st
     wanted = Profile(containers=ContainerAnswers(nvidia_container_toolkit=True))
     assert "repository.source" in {action.id for action in monitoring.actions(UBUNTU, wanted, WITH_UV)}
     with_toolkit = msgspec.structs.replace(wanted, toolkit=ToolkitAnswers(cuda="12.8"))
-    assert [action.id for action in monitoring.actions(UBUNTU, with_toolkit, WITH_UV)] == ["monitoring.container-toolkit"]
+    assert "repository.source" not in {action.id for action in monitoring.actions(UBUNTU, with_toolkit, WITH_UV)}
+
+
+def test_the_exporter_is_the_one_for_the_cuda_of_the_driver_and_its_unit_is_enabled() -> None:
+    wanted = Profile(monitoring=MonitoringAnswers(dcgm_exporter=True))
+    packages, service = monitoring.actions(UBUNTU, wanted, WITH_UV)[-2:]
+    assert isinstance(packages, Packages)
+    assert packages.install == ("datacenter-gpu-manager-4-cuda13", "datacenter-gpu-manager-exporter")
+    assert isinstance(service, Service)
+    assert (service.unit, service.lane) == ("nvidia-dcgm-exporter.service", packages.lane)
+    older = answered(wanted, {"driver.branch": "570", "driver.flavor": "open", "driver.source": "distro"})
+    names = [action.install for action in monitoring.actions(UBUNTU, older, WITH_UV) if isinstance(action, Packages)]
+    assert names[-1] == ("datacenter-gpu-manager-4-cuda12", "datacenter-gpu-manager-exporter")
+    mounted = msgspec.structs.replace(WITH_UV, root="/mnt")
+    assert not any(isinstance(action, Service) for action in monitoring.actions(UBUNTU, wanted, mounted))
+
+
+def test_the_exporter_shows_where_prometheus_finds_it_and_that_its_port_is_open() -> None:
+    option = options(UBUNTU)["dcgm-exporter"]
+    assert (option.mark, say("en", option.tag)) == ("good", "works")
+    assert [note.text for note in option.notes if note.label == "file"][-1] == "      - targets: ['localhost:9400']"
+    assert any("9400" in say("en", note.text) for note in option.notes if note.label == "trap")
+
+
+def test_without_a_driver_nobody_knows_which_exporter_fits() -> None:
+    bare = msgspec.structs.replace(UBUNTU, driver=Driver(state="absent"))
+    option = options(bare)["dcgm-exporter"]
+    assert [finding.code for finding in option.findings] == ["monitoring-needs-driver"]
+    assert monitoring.actions(bare, Profile(monitoring=MonitoringAnswers(dcgm_exporter=True)), WITH_UV) == ()
+
+
+TOOLKIT = Profile(containers=ContainerAnswers(nvidia_container_toolkit=True))
+
+
+def container_ids(machine: Machine, target: Target = WITH_UV, answers: Profile = TOOLKIT) -> list[str]:
+    return [action.id for action in monitoring.actions(machine, answers, target) if action.id.startswith("monitoring.")]
+
+
+def test_the_container_toolkit_sets_up_docker_where_there_is_one_and_describes_the_gpus_where_the_driver_runs() -> None:
+    described = ["monitoring.container-toolkit", "monitoring.cdi-refresh", "monitoring.cdi"]
+    assert container_ids(UBUNTU) == described
+    docker = msgspec.structs.replace(UBUNTU, tools={"docker": "28.1"})
+    runtime = ["monitoring.docker-runtime", "monitoring.docker-reload"]
+    assert container_ids(docker) == [described[0], *runtime, *described[1:]]
+    assert set(runtime) <= set(container_ids(UBUNTU, answers=ALL))
+    down = msgspec.structs.replace(docker, driver=msgspec.structs.replace(UBUNTU.driver, state="not-loaded"))
+    assert container_ids(down) == [described[0], *runtime, "monitoring.cdi-refresh"]
+    assert container_ids(docker, msgspec.structs.replace(WITH_UV, root="/mnt")) == described[:1]
+
+
+def test_every_container_action_is_undone_and_known_to_be_done() -> None:
+    docker = msgspec.structs.replace(UBUNTU, tools={"docker": "28.1"})
+    runs = {action.id: action for action in monitoring.actions(docker, TOOLKIT, WITH_UV) if isinstance(action, Run)}
+    runtime, described = runs["monitoring.docker-runtime"], runs["monitoring.cdi"]
+    assert runtime.argv == ("nvidia-ctk", "runtime", "configure", "--runtime=docker", "--config=/etc/docker/daemon.json")
+    assert runtime.undo[0] == RemovePath(path="/etc/docker/daemon.json")
+    assert [step.argv[-1] for step in runtime.undo if isinstance(step, Command)] == ["/etc/docker/daemon.json", "docker.service"]
+    assert described.argv[-1] == "--output=/var/run/cdi/nvidia.yaml"
+    assert described.undo == (RemovePath(path="/var/run/cdi/nvidia.yaml"),)
+    assert runtime.done_when
+    assert described.done_when
+
+
+def test_why_a_container_loses_its_gpus_stands_beside_the_toolkit() -> None:
+    said = " ".join(say("en", note.text) for note in options(UBUNTU)["container-toolkit"].notes if note.label == "trap")
+    assert "systemctl daemon-reload" in said
+    assert "podman run --device nvidia.com/gpu=all" in said
+
+
+NVIDIA = {"args": [], "path": "nvidia-container-runtime"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"runtimes": {"nvidia": NVIDIA}}, {}),
+        (
+            {"runtimes": {"nvidia": NVIDIA, "runsc": {"path": "runsc"}}, "mtu": 1400},
+            {"mtu": 1400, "runtimes": {"runsc": {"path": "runsc"}}},
+        ),
+        ({"runtimes": {"nvidia": NVIDIA}, "default-runtime": "nvidia"}, {}),
+        ({"default-runtime": "runsc", "runtimes": {"nvidia": NVIDIA}}, {"default-runtime": "runsc"}),
+        ({"mtu": 1400}, {"mtu": 1400}),
+    ],
+)
+def test_taking_nvidias_runtime_out_leaves_everything_else(tmp_path: Path, before: Any, after: Any) -> None:
+    file = tmp_path / "daemon.json"
+    file.write_text(json.dumps(before), encoding="utf-8")
+    file.chmod(0o600)
+    assert docker_runtime.main(str(file)) == 0
+    assert json.loads(file.read_text(encoding="utf-8")) == after
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["daemon.json"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"runtimes": []}'])
+def test_a_configuration_that_cannot_be_read_is_left_alone(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "daemon.json"
+    assert docker_runtime.main(str(file)) == 0
+    file.write_text(text, encoding="utf-8")
+    assert docker_runtime.main(str(file)) == 0
+    assert file.read_text(encoding="utf-8") == text
 
 
 def test_without_uv_a_tool_gets_an_environment_of_the_newest_python() -> None:
@@ -74,7 +182,8 @@ def test_without_uv_a_tool_gets_an_environment_of_the_newest_python() -> None:
     ("machine", "tool", "mark", "tag"),
     [
         (UBUNTU, "nvitop", "good", "works"),
-        (UBUNTU, "dcgm-exporter", "unknown", "by hand"),
+        (UBUNTU, "dcgm-exporter", "good", "works"),
+        (msgspec.structs.replace(UBUNTU, driver=Driver(state="absent")), "dcgm-exporter", "unknown", "no driver"),
         (msgspec.structs.replace(UBUNTU, accelerators=()), "nvitop", "bad", "no GPU"),
         (msgspec.structs.replace(UBUNTU, accelerators=()), "glances", "good", "works"),
         (msgspec.structs.replace(UBUNTU, os=Os(id="ubuntu", version="24.04", wsl=True)), "persistence", "bad", "no systemd"),
@@ -95,8 +204,9 @@ def test_a_tick_is_taken_back_by_the_same_row() -> None:
 
 
 def test_what_was_asked_for_in_vain_is_found_and_its_fix_takes_it_out() -> None:
-    (finding,) = monitoring.check(UBUNTU, Profile(monitoring=MonitoringAnswers(dcgm_exporter=True)))
-    assert (finding.code, finding.severity, finding.fix) == ("monitoring-by-hand", "info", {"monitoring.dcgm_exporter": None})
+    slackware = msgspec.structs.replace(UBUNTU, os=Os(id="slackware", version="15.0", init="systemd"))
+    (finding,) = monitoring.check(slackware, Profile(monitoring=MonitoringAnswers(dcgm_exporter=True)))
+    assert (finding.code, finding.severity, finding.fix) == ("monitoring-no-package", "info", {"monitoring.dcgm_exporter": None})
 
 
 @pytest.mark.parametrize("language", ["en", "zh_CN"])

@@ -113,18 +113,23 @@ class Tool(Record):
     key: str
     """Its profile key."""
     label: str
-    how: Literal["python-tool", "service", "packages", "by-hand"]
+    how: Literal["python-tool", "service", "packages"]
     requirement: str | None = None
     """What `uv tool install` is given."""
     unit: str | None = None
+    """The systemd unit that is enabled; of packages, once they are installed."""
+    traps: tuple[str, ...] = ()
+    """What to know before it is relied on, by its key in `monitoring.trap`."""
+    scrape: tuple[str, ...] = ()
+    """The lines by which Prometheus finds it."""
     packages: Mapping[str, tuple[str, ...]] = {}
-    """Package names by distribution id; a distribution that is not named has no package that we know of."""
+    """Package names by distribution id; `{cuda}` is the driver's CUDA major. A distribution that is not named has none that we know of."""
     repository: bool = False
     """Whether the packages lie in NVIDIA's network repository."""
     gpus: tuple[str, ...] = ()
     """The vendors it is for; empty: it is of use without a GPU."""
     command: str
-    """What a person types to use it, or to install it where we cannot."""
+    """What a person types to use it."""
     source: str
 
 
