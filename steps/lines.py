@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
+from steps import plot
 from steps.managers.shown import shown
 from steps.model.action import AnyAction
 from steps.model.base import Param, phrase
@@ -197,6 +198,8 @@ def verdict(rungs: Iterable[Rung], language: Language) -> Iterator[str]:
         yield "  ".join(
             part for part in (f"{word:<8}", f"{name:<24}", say(language, one.detail), value, say(language, one.because)) if part
         )
+    for bar in plot.bars(listed):
+        yield f"{'':<8}  {say(language, phrase(f'verify.rung.{bar.rung}')):<24}  {plot.drawn(bar, 30)}  {plot.figure(bar)}"
     failed = sum(one.state == "failed" for one in listed)
     passed = sum(one.state == "passed" for one in listed)
     yield say(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
+from steps import plot
 from steps.detect import measures, topology, ways
 from steps.model.base import Phrase, Record, Words, phrase
 from steps.model.finding import Finding
@@ -190,8 +191,9 @@ class _Writer:
             heading=tuple(self.word(f"column.{name}") for name in ("action", "state", "seconds", "why")), rows=tuple(self._actions(run))
         )
         if run.verdict:
-            heading = tuple(self.word(f"column.{name}") for name in ("rung", "state", "detail", "why"))
+            heading = tuple(self.word(f"column.{name}") for name in ("rung", "state", "detail", "measured", "expected", "why"))
             yield Table(heading=heading, rows=tuple(self._rung(rung) for rung in run.verdict))
+            yield from self._figures(run.verdict)
         if run.log_of is not None:
             yield Prose(text=self.word("log", action=run.log_of))
             yield Output(text=self._clean(plain(run.log)))
@@ -209,7 +211,18 @@ class _Writer:
     def _rung(self, rung: Rung) -> tuple[str, ...]:
         """Return one rung of the proof."""
         name, state = self._say(phrase(f"verify.rung.{rung.id}")), self._say(phrase(f"cli.rung.{rung.state}"))
-        return name, state, self._say(rung.detail), self._say(rung.because)
+        measured, expected = ("" if one is None else f"{one:g} {rung.unit or ''}".strip() for one in (rung.value, rung.expected))
+        return name, state, self._say(rung.detail), measured, expected, self._say(rung.because)
+
+    def _figures(self, verdict: tuple[Rung, ...]) -> Iterator[Block]:
+        """Yield the figures of the proof as bars, where there are any to compare."""
+        bars = plot.bars(verdict)
+        if not bars:
+            return
+        names = tuple(self._say(phrase(f"verify.rung.{bar.rung}")) for bar in bars)
+        lines = tuple(f"{name:<16}  {plot.drawn(bar, 40)}  {plot.figure(bar)}" for bar, name in zip(bars, names, strict=True))
+        yield Prose(text=self.word("figures"))
+        yield Picture(svg=drawing.plot(bars, names), lines=lines)
 
 
 def _cleaned(node: topology.Node, clean: Clean) -> topology.Node:

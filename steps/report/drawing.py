@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from steps.detect.topology import Node
 from steps.model.base import Record
+from steps.plot import Bar, figure
 from steps.report.html import text
 
 _ROW, _STEP, _HEIGHT, _CELL, _MARGIN = 34, 44, 24, 7.6, 10
@@ -72,4 +73,32 @@ def _box(box: Box) -> str:
     return (
         f'<rect class="{kind}" x="{box.left:.0f}" y="{box.middle - _HEIGHT / 2:.0f}" width="{box.width:.0f}" height="{_HEIGHT}" rx="3"/>'
         f'<text x="{box.left + 8:.0f}" y="{box.middle + 4:.0f}">{text(box.node.wide)}</text>'
+    )
+
+
+_NAME, _BAR, _FIGURE = 190, 320, 110
+"""Widths of the columns of a plot: the rung's name, its bar at most, its figure."""
+
+
+def plot(bars: Sequence[Bar], names: Sequence[str]) -> str:
+    """Return the figures of a proof as one `<svg>` element: a bar each, and a line where what was expected stands."""
+    width, height = _NAME + _BAR + _FIGURE + 2 * _MARGIN, 2 * _MARGIN + len(bars) * _ROW
+    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    rows = (_figure(bar, name, _MARGIN + at * _ROW) for at, (bar, name) in enumerate(zip(bars, names, strict=True)))
+    return f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size}>' + "".join(rows) + "</svg>"
+
+
+def _figure(bar: Bar, name: str, top: float) -> str:
+    """Return one row of the plot."""
+    left, base = _MARGIN + _NAME, top + _HEIGHT * 0.7
+    long = max(1.0, bar.share * _BAR)
+    kind = "failed" if bar.failed else "passed"
+    mark = ""
+    if bar.mark is not None:
+        at = left + bar.mark * _BAR
+        mark = f'<line class="expected" x1="{at:.1f}" y1="{top:.1f}" x2="{at:.1f}" y2="{top + _HEIGHT:.1f}"/>'
+    return (
+        f'<text x="{_MARGIN}" y="{base:.1f}">{text(name)}</text>'
+        f'<rect class="bar {kind}" x="{left}" y="{top + 4:.1f}" width="{long:.1f}" height="{_HEIGHT - 8}"/>{mark}'
+        f'<text x="{left + _BAR + 8}" y="{base:.1f}">{text(figure(bar))}</text>'
     )

@@ -277,6 +277,37 @@ async def test_a_proven_end_says_so_and_how_to_use_it(tmp_path: Path) -> None:
     assert app.return_code == 0
 
 
+MEASURED = (
+    Rung(id="environment", state="passed", because="/home/ana/envs/dl", detail="Python 3.12.4"),
+    Rung(id="cuda", state="passed", detail="8 × sm_90", value=8, unit="GPUs"),
+    Rung(id="nvcc-sample", state="passed", detail="sm_90"),
+    Rung(id="cudnn-conv", state="passed", detail="9.10.2"),
+    Rung(id="speed", state="passed", detail="7.9×", value=7.9, unit="×"),
+    Rung(id="peers", state="passed", detail="371.2 GB/s", value=371.2, unit="GB/s"),
+    Rung(id="bandwidth", state="failed", detail="240.1 GB/s", value=240.1, unit="GB/s", expected=360.0, because="240 GB/s"),
+    Rung(id="burn", state="passed", detail="612 TFLOPS", value=612.0, unit="TFLOPS"),
+)
+
+
+@pytest.mark.parametrize(
+    ("language", "rows"),
+    [
+        ("en", ("CUDA kernel  8 × sm_90    ✓ works", "GPU to GPU   371.2 GB/s   ✓ works", "All-reduce   █████████····│    240 GB/s")),
+        ("zh_CN", ("CUDA 计算    8 × sm_90    ✓ 可用", "满载测试     612 TFLOPS   ✓ 可用", "半精度提速   █│████████████        7.9×")),
+    ],
+)
+async def test_what_the_proof_measured_stands_as_bars_beside_the_rungs(tmp_path: Path, language: Language, rows: tuple[str, ...]) -> None:
+    run = halfway(tmp_path)
+    run.rungs = MEASURED
+    run.now_is("failed", code=20, ended=START + 900)
+    app = Watching(run, language=language)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, VerifyScreen))
+        await until(pilot, lambda: shows(app, *rows))
+        assert not any("…" in line[:38] for line in picture(app)[4:])
+        assert shows(app, "g monitor" if language == "en" else "g 监视")
+
+
 async def test_a_small_window_shrinks_to_the_state(tmp_path: Path) -> None:
     app = Watching(halfway(tmp_path))
     async with app.run_test(size=(50, 12)) as pilot:

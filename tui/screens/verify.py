@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from steps import plot
 from steps.model.base import Param, phrase
 from steps.model.verdict import Rung
 from steps.text import say
@@ -15,8 +16,10 @@ from tui.theme import MARKS
 from tui.watching import Watched, clock, proven
 from tui.widgets.header import header
 
-LEFT, _BOTH = 38, 24
+LEFT, _BOTH = 38, 25
 """Cells of the left side, and of a rung's name with its measure."""
+_NAME, _FIGURE = 12, 11
+"""Cells of a figure's name beside its bar, and of the figure."""
 _INK = {"passed": "good", "failed": "bad", "skipped": "info"}
 
 
@@ -89,9 +92,13 @@ class VerifyScreen(Page):
 
     def _rung_name(self, rung: Rung) -> str:
         """Return what a rung is called."""
-        key = f"verify.rung.{rung.id}"
+        return self._words_of(rung.id)
+
+    def _words_of(self, rung: str) -> str:
+        """Return what the rung of a name is called; one without words keeps its name."""
+        key = f"verify.rung.{rung}"
         name = say(self.shell.language, phrase(key))
-        return rung.id if name == key else name
+        return rung if name == key else name
 
     # --- the body -------------------------------------------------------------------------------------
 
@@ -132,6 +139,8 @@ class VerifyScreen(Page):
         lines += [BLANK, *((Span(line),) for sentence in sentences for line in wrap(sentence, columns))]
         if self._verdict:
             lines += [BLANK, *self._about(self._verdict[self._cursor], columns)]
+        figures = self._figures(columns)
+        lines += [BLANK, *figures] if figures and len(lines) + len(figures) < rows else []
         ways = self._use(columns)
         return [*lines, *([BLANK, *ways] if len(lines) + len(ways) < rows else [])]
 
@@ -145,6 +154,22 @@ class VerifyScreen(Page):
         if rung.expected is not None:
             lines.append((Span(self._words("expected", value=f"{rung.expected:g}", unit=rung.unit or ""), "mute"),))
         return lines
+
+    def _figures(self, columns: int) -> list[Line]:
+        """Return the figures as bars: name, bar with a line at what was expected, figure."""
+        room = columns - _NAME - _FIGURE - 2
+        return [
+            (
+                Span(pad(self._words_of(bar.rung), _NAME) + " "),
+                Span(plot.drawn(bar, room), "bad" if bar.failed else "primary"),
+                Span(" " + plot.figure(bar).rjust(_FIGURE), "strong" if bar.rung == self._here() else "text"),
+            )
+            for bar in plot.bars(self._verdict)
+        ]
+
+    def _here(self) -> str:
+        """Return the rung under the cursor."""
+        return self._verdict[self._cursor].id if self._verdict else ""
 
     def _use(self, columns: int) -> list[Line]:
         """Return how the result is used and taken back."""
@@ -164,7 +189,7 @@ class VerifyScreen(Page):
     def key_table(self) -> Sequence[Key]:
         """Return the keys."""
         copy = (COPY,) if self._command() else ()
-        return (LEAVE, *MOVES[:1], *copy, UNDO, LOG, MONITOR, *MOVES[1:])
+        return (LEAVE, *copy, UNDO, LOG, MONITOR, *MOVES)
 
     def perform(self, action: str) -> None:
         """Do what a key says; a remark stands until the next key."""
