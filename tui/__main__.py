@@ -137,12 +137,21 @@ def _look(verb: str, asked: Mapping[str, Any], environ: Mapping[str, str], conso
     if verb == "knowledge":
         return _knowledge(asked, environ, console)
     if verb == "doctor":
-        from steps.headless.doctor import doctor
-
-        return doctor(console, tuple(asked["log"]))
+        return _doctor(asked, environ, console)
     from steps.headless import facts
 
     return facts.capture(console, asked["file"]) if verb == "capture" else facts.detect(console)
+
+
+def _doctor(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:
+    """Name what is broken; repair it where that was asked for, or look whether a repair was enough."""
+    if asked.get("fix"):
+        from tui import running
+
+        return running.repair(asked, environ, console)
+    from steps.headless.doctor import doctor, gone
+
+    return gone(console, asked["gone"]) if asked.get("gone") else doctor(console, tuple(asked["log"]))
 
 
 def _knowledge(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:

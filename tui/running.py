@@ -6,12 +6,12 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from steps import documents, lines, tuning
+from steps import documents, lines, medical, tuning
 from steps.engine import client
 from steps.engine.client import RunHandle
 from steps.errors import Cancelled, InputError, PreflightError
-from steps.headless import runs
-from steps.headless.console import Console
+from steps.headless import doctor, runs
+from steps.headless.console import FINDINGS, Console
 from steps.model.action import KEY
 from steps.model.base import phrase
 from steps.text import say
@@ -53,6 +53,47 @@ def apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console
     return 0
 
 
+def repair(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:
+    """Name what is broken, and run its repair; one that fails goes back, after a question where somebody can be asked."""
+    language = console.asked.language
+    if not console.asked.yes and (console.asked.json or not _on_terminal()):
+        raise InputError("needs-yes")
+    verdict = doctor.examined(console.asked, tuple(asked["log"]))
+    console_lines = console.err if console.asked.json else console.out
+    for line in medical.lines(verdict, language):
+        console_lines(line)
+    if verdict.healthy:
+        return 0
+    plan = runs.allowed(console, doctor.repair(console.asked, environ, verdict), (), root_possible=privilege.can_be_root())
+    if not plan.actions:
+        console.err(say(language, phrase("repair.flow.by-hand")))
+        return FINDINGS
+    attended = _on_terminal() and not console.asked.json
+    if not attended and any(action.id == KEY for action in plan.actions):
+        raise PreflightError("key-needs-person")
+    if not console.asked.yes:
+        console.lines(("", *lines.plan(plan, (), language)))
+        if not dialogue.agreed(say(language, phrase("repair.flow.start")), "y", "yes"):
+            raise Cancelled("cancelled")
+    handle = runs.start(plan, privilege.sudo(), attended=attended)
+    code = follow_to_end(handle, console, "apply", last=False)
+    if code not in _ENDED and _goes_back(console):
+        handle.undo(sudo=privilege.sudo())
+        return follow_to_end(handle, console, "undo")
+    if console.asked.json:
+        console.document(documents.run(handle.id, handle.state(), (), language, "apply"))
+    return code
+
+
+_ENDED = (0, 5, 10, 11, 130)
+"""Exit codes after which nothing is to be taken back: done, stopped by the person, waiting for a reboot or a log-in."""
+
+
+def _goes_back(console: Console) -> bool:
+    """Return whether a failed repair is taken back: without a question where none was wanted."""
+    return console.asked.yes or dialogue.agreed(say(console.asked.language, phrase("repair.flow.undo")), "y", "yes")
+
+
 def again(verb: str, asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:
     """Attach to, resume or undo a run; return its exit code."""
     handle = _meant(verb, asked.get("run"))
@@ -84,8 +125,8 @@ def plain_wizard(console: Console, environ: Mapping[str, str]) -> int:
     return CANCELLED if handle is None else follow_to_end(handle, console, "apply")
 
 
-def follow_to_end(handle: RunHandle, console: Console, verb: str) -> int:
-    """Follow the run as lines and return its exit code; with --json one document at the end."""
+def follow_to_end(handle: RunHandle, console: Console, verb: str, *, last: bool = True) -> int:
+    """Follow the run as lines and return its exit code; with --json one document at the end, where it is the `last` that happens."""
     asked = console.asked
     person = dialogue.ask if _on_terminal() and not asked.json else None
     write = console.err if asked.json else console.out
@@ -97,7 +138,8 @@ def follow_to_end(handle: RunHandle, console: Console, verb: str) -> int:
         console.err(say(asked.language, phrase("run.leaving")))
         raise
     if asked.json:
-        console.document(documents.run(handle.id, handle.state(), (), asked.language, verb))
+        if last:
+            console.document(documents.run(handle.id, handle.state(), (), asked.language, verb))
     elif verb != "undo":
         _say_what_came_of_it(handle, console)
     return code

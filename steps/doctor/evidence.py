@@ -35,8 +35,11 @@ Log = tuple[str, Iterable[bytes]]
 class Evidence:
     """What is known of a machine; every property is worked out once and never changes afterwards."""
 
-    def __init__(self, host: Host, logs: Iterable[Log] = ()) -> None:
-        """Read every text at once (they are what a diagnosis mostly hangs on); all else waits until it is asked for."""
+    def __init__(self, host: Host, logs: Iterable[Log] = (), *, now: bool = False) -> None:
+        """Read every text at once (they are what a diagnosis mostly hangs on); all else waits until it is asked for.
+
+        `now` is for a second look after a repair: what the logs of a real machine hold is from before it.
+        """
         self.host = Probes(host)
         self.rehearsal = host.rehearsal
         texts.ahead(self.host)
@@ -45,7 +48,7 @@ class Evidence:
         reads = reader()
         for name, blocks in logs:
             reads.read_blocks(name, blocks)
-        texts.read(self.host, reads)
+        texts.read(self.host, reads, now=now)
         self.events: Events = reads.events
 
     def close(self) -> None:

@@ -15,6 +15,8 @@ _KERNEL = ("dmesg",)
 _KERNEL_AGAIN = ("journalctl", "-k", "-b", "--no-pager", "-o", "short-monotonic")
 """For those who may not read the kernel's ring but the journal."""
 _UNITS = ("nvidia-persistenced", "nvidia-fabricmanager")
+APT_CHECK = ("apt-get", "-o", "Debug::NoLocking=true", "check")
+"""What apt says of its own sources and packages, without a lock and without the network."""
 _FILES = (
     "/var/log/apt/history.log",
     "/var/log/apt/term.log",
@@ -22,6 +24,7 @@ _FILES = (
     "/var/log/cuda-installer.log",
     "/var/log/fabricmanager.log",
 )
+_DPKG = "/var/lib/dpkg/status"
 _MOST = 4 << 20
 """Of a log on a real machine, the last bytes that are read: what lies further back is another story."""
 
@@ -30,6 +33,8 @@ def ahead(host: Probes) -> None:
     """Start the probes that a real machine is asked for its messages."""
     if not host.host.rehearsal:
         host.ahead(_KERNEL, *(unit(name) for name in _UNITS), timeout=5)
+        if host.exists(_DPKG):
+            host.ahead(APT_CHECK, timeout=20)
 
 
 def unit(name: str) -> tuple[str, ...]:
@@ -37,10 +42,16 @@ def unit(name: str) -> tuple[str, ...]:
     return ("journalctl", "-u", name, "-b", "-n", "200", "--no-pager", "-o", "cat")
 
 
-def read(host: Probes, reader: Reader) -> None:
-    """Read everything that a machine has to tell."""
-    for source, text in _recorded(host) if host.host.rehearsal else _live(host):
+def read(host: Probes, reader: Reader, *, now: bool = False) -> None:
+    """Read everything that a machine has to tell; of a real one `now` leaves out what was written before."""
+    for source, text in _recorded(host) if host.host.rehearsal else _current(host) if now else _live(host):
         reader.read(source, text)
+
+
+def _current(host: Probes) -> Iterator[tuple[str, str]]:
+    """Yield what a machine says when it is asked now."""
+    if host.exists(_DPKG):
+        yield "apt-get check", host.run(APT_CHECK, timeout=20).text
 
 
 def _recorded(host: Probes) -> Iterator[tuple[str, str]]:
@@ -55,6 +66,7 @@ def _recorded(host: Probes) -> Iterator[tuple[str, str]]:
 
 
 def _live(host: Probes) -> Iterator[tuple[str, str]]:
+    yield from _current(host)
     kernel = host.run(_KERNEL, timeout=5)
     yield "dmesg", kernel.stdout if kernel.status == 0 and kernel.stdout else host.run(_KERNEL_AGAIN, timeout=5).stdout
     for name in _UNITS:

@@ -2,35 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
 
 from steps import documents, medical
+from steps.catalog.diagnoses import words
+from steps.detect.machine import detect as detect_machine
 from steps.doctor.diagnosis import Verdict
 from steps.doctor.evidence import Evidence
 from steps.doctor.judge import judge
-from steps.headless.console import DONE, FINDINGS, Console
-from steps.headless.facts import host_of
+from steps.doctor.repairs.flow import repair_plan
+from steps.headless.console import DONE, FINDINGS, PROOF_FAILED, Asked, Console
+from steps.headless.facts import host_of, target_of
 from steps.host.captured import Capture, CapturedHost
 from steps.host.opening import open_host
 from steps.host.stream import STDIN, blocks
-from steps.model.plan import Target
+from steps.model.base import phrase
+from steps.model.plan import Plan, Target
+from steps.model.profile import Profile
+from steps.text import say
 
 _BUILDS = "/var/lib/dkms/"
 
 
-def doctor(console: Console, logs: tuple[str, ...]) -> int:
-    """Print the one cause, its evidence and its repair; raises `InputError` for a log or a capture that cannot be read."""
+def examined(asked: Asked, logs: tuple[str, ...], *, now: bool = False) -> Verdict:
+    """Return the verdict on the machine that was asked for; `now` reads no old logs. Raises `InputError` for a log that cannot be read."""
     named = (("stdin" if path == STDIN else f"log {path}", blocks(path)) for path in dict.fromkeys(logs))
-    seen = Evidence(host_of(console.asked), named)
+    seen = Evidence(host_of(asked), named, now=now)
     try:
-        verdict = judge(seen)
+        return judge(seen)
     finally:
         seen.close()
+
+
+def doctor(console: Console, logs: tuple[str, ...]) -> int:
+    """Print the one cause, its evidence and its repair; raises `InputError` for a log or a capture that cannot be read."""
+    verdict = examined(console.asked, logs)
     if console.asked.json:
         console.document(documents.document("doctor", medical.document(verdict, console.asked.language)))
     else:
         console.lines(medical.lines(verdict, console.asked.language))
     return DONE if verdict.healthy else FINDINGS
+
+
+def gone(console: Console, id: str) -> int:
+    """Say whether a cause is found no more when the machine is looked at now; 20 while it is: a repair ends with this question."""
+    verdict = examined(console.asked, (), now=True)
+    here = next((one for one in verdict.diagnoses if one.id == id), None)
+    if here is None:
+        console.out(say(console.asked.language, phrase("repair.flow.gone", title=say(console.asked.language, phrase(words(id, "title"))))))
+        return DONE
+    console.lines(medical.lines(verdict, console.asked.language))
+    return PROOF_FAILED
+
+
+def repair(asked: Asked, environ: Mapping[str, str], verdict: Verdict) -> Plan:
+    """Return the plan that repairs the verdict's cause on the machine that was asked for; without actions where a person has to do all."""
+    host = host_of(asked)
+    target = target_of(asked, host, detect_machine(host), environ)
+    cause = verdict.cause
+    if cause is None or verdict.healthy:
+        return Plan(made=time.time(), target=target, profile=Profile(), actions=())
+    return repair_plan(cause, target, made=time.time())
 
 
 def behind(target: Target, action: str, log: Iterable[bytes]) -> Verdict | None:

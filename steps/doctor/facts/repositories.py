@@ -13,7 +13,8 @@ from steps.doctor.told import Place, Told
 _TOKEN = re.compile(
     r"/compute/(?:cuda|machine-learning)/repos/(?P<token>[a-z]+-?[a-z]*\d*)/|/(?P<vendor>(?:ubuntu|debian|fedora|rhel|centos|amzn|sles|opensuse)\d{2,4}(?:\.\d+)?)/"
 )
-_PLACES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*", "/etc/yum.repos.d/*.repo", "/etc/zypp/repos.d/*.repo")
+_APT = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources")
+_PLACES = (*_APT, "/etc/yum.repos.d/*.repo", "/etc/zypp/repos.d/*.repo")
 
 
 class Source(Told):

@@ -9,6 +9,7 @@ from steps.doctor.diagnosis import Step
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.packages import Row, role
 from steps.doctor.repairs.base import Plan, aside, back, install, manager_of, person, proof, reboot, remove, repairs, run, service, tool
+from steps.doctor.repairs.halves import half
 from steps.doctor.repairs.modules import afterwards, built, images, kernel_of, reinstalled
 from steps.doctor.rules.base import Candidate
 
@@ -36,7 +37,7 @@ def one_version(seen: Evidence, candidate: Candidate) -> Plan:
         command = {"apt": ("apt-get", "full-upgrade"), "dnf": ("dnf", "distro-sync"), "pacman": ("pacman", "-Syu")}.get(manager or "", ())
         return Plan(steps=(*free, person("upgrade-all", *command), reboot()), verify=proof("smi"))
     names = tuple(f"{name}={version}" if manager == "apt" else name for name, version in lagging.items())
-    steps = (*free, install("same-version", manager, *names), images(seen), afterwards(seen))
+    steps = (*free, install("same-version", manager, *names), *images(seen), afterwards(seen))
     return Plan(steps=steps, verify=proof("smi"))
 
 
@@ -69,7 +70,7 @@ def one_owner(seen: Evidence, candidate: Candidate) -> Plan:
         away = (aside("module-away", path[0]),)
     else:
         away = (person("uninstall", "nvidia-uninstall"),)
-    return Plan(steps=(*away, *reinstalled(seen), *_build(seen), images(seen), afterwards(seen)), verify=proof("smi"))
+    return Plan(steps=(*away, *reinstalled(seen), *_build(seen), *images(seen), afterwards(seen)), verify=proof("smi"))
 
 
 def _build(seen: Evidence) -> tuple[Step, ...]:
@@ -111,6 +112,9 @@ def file_conflict(seen: Evidence, candidate: Candidate) -> Plan:
         return Plan(
             steps=(person("which-driver", package=package), tool("fix-broken", "fix-broken", manager)), verify=proof("packages", manager)
         )
+    if manager == "apt" and not half(seen):
+        steps: tuple[Step, ...] = (remove("other-branch-away", manager, package),)
+        return Plan(steps=(*steps, tool("fix-broken", "fix-broken", manager)), verify=proof("packages", manager))
     # dpkg's own tool: while a package is half unpacked, apt refuses every transaction that does not mend all of it.
     away = run("other-branch-away", "dpkg", "--remove", "--force-depends", package, packages=package)
     steps = (away, tool("fix-broken", "fix-broken", manager)) if manager == "apt" else (remove("other-branch-away", manager, package),)

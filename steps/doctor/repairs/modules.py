@@ -13,6 +13,7 @@ from steps.doctor.diagnosis import Step
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.modules import Dkms
 from steps.doctor.repairs.base import Plan, apt, aside, back, install, manager_of, person, proof, reboot, repairs, run, tool, write
+from steps.doctor.repairs.halves import as_failed, finish, half
 from steps.doctor.rules.base import Candidate
 from steps.managers import apt_repository
 from steps.model.action import KEY
@@ -119,9 +120,12 @@ def _exact(name: str, version: str, arch: str | None, manager: str | None) -> st
     return f"{name}{foreign}={version}" if manager == "apt" else name
 
 
-def images(seen: Evidence) -> Step:
-    """Return what writes the initramfs of every kernel anew."""
-    return tool("initramfs", "initramfs", manager_of(seen))
+def images(seen: Evidence) -> tuple[Step, ...]:
+    """Return what writes the initramfs of every kernel anew; nothing on a system that is seen to make none."""
+    step = tool("initramfs", "initramfs", manager_of(seen))
+    program = step.command[0] if step.command else ""
+    absent = bool(program) and not seen.rehearsal and not any(seen.host.exists(f"{at}/{program}") for at in ("/usr/sbin", "/usr/bin"))
+    return () if absent else (step,)
 
 
 # --- old, missing, mixed --------------------------------------------------------------------------
@@ -136,7 +140,7 @@ def stale(seen: Evidence, candidate: Candidate) -> Plan:
         one = f"gdrdrv/{linked[0].version}"
         again = run("build", "dkms", "install", "--force", one, "-k", kernel, quiet=300, module=one, kernel=kernel)
         return Plan(steps=(again, run("load-gdrdrv", "modprobe", "gdrdrv", live=True)), verify=proof("dkms"))
-    return Plan(steps=(*built(seen, kernel), images(seen), afterwards(seen)), verify=proof("module"))
+    return Plan(steps=(*built(seen, kernel), *images(seen), afterwards(seen)), verify=proof("module"))
 
 
 @repairs("no-module-for-running-kernel")
@@ -157,7 +161,7 @@ def missing(seen: Evidence, candidate: Candidate) -> Plan:
         steps = (install("with-dkms", manager, "nvidia-open-dkms" if seen.packages.named("nvidia-open") else "nvidia-dkms"),)
     else:
         steps = (person("with-dkms-anew", "bringup", "apply"),)
-    return Plan(steps=(*steps, images(seen), first_start(seen)), verify=proof("smi"))
+    return Plan(steps=(*steps, *images(seen), first_start(seen)), verify=proof("smi"))
 
 
 @repairs("kernel-headers-missing")
@@ -173,7 +177,8 @@ def headers(seen: Evidence, candidate: Candidate) -> Plan:
         name = names[manager] if manager else f"linux-headers-{kernel}"
         first = install("headers", manager, name, refresh=manager == "apt", kernel=kernel)
     build = built(seen, kernel) if entries(seen) else (_build_all(seen, kernel),)
-    return Plan(steps=(first, *build, images(seen), first_start(seen)), verify=proof("dkms"))
+    waiting = finish(seen) if half(seen) else ()
+    return Plan(steps=(*as_failed(seen), first, *build, *waiting, *images(seen), first_start(seen)), verify=proof("dkms"))
 
 
 def _arch_headers(kernel: str) -> str:
@@ -200,7 +205,7 @@ def compiler(seen: Evidence, candidate: Candidate) -> Plan:
     else:
         get = install("compiler-any", manager, "gcc") if manager in ("dnf", "pacman") else person("compiler-any")
     steps = (get, *(built(seen, kernel) if entries(seen) else (person("build-all", "dkms", "autoinstall", kernel=kernel or "?"),)))
-    return Plan(steps=(*steps, images(seen), first_start(seen)), verify=proof("dkms"))
+    return Plan(steps=(*steps, *images(seen), first_start(seen)), verify=proof("dkms"))
 
 
 @repairs("dkms-tree-stale-entry")
@@ -214,13 +219,15 @@ def stale_entry(seen: Evidence, candidate: Candidate) -> Plan:
     move = run("entry-away", "mv", "--no-target-directory", "--", at, away, undo=(back("mv", "--no-target-directory", "--", away, at),))
     rest = [line for line in entries(seen) if line.version != version]
     build = built(seen, kernel) if rest and kernel else (run("build-all", "dkms", "autoinstall", quiet=720, kernel=kernel or "?"),)
-    return Plan(steps=(move, *build), verify=proof("dkms"))
+    # The packages whose script stumbled over the entry are configured afterwards.
+    waiting = finish(seen) if half(seen) else ()
+    return Plan(steps=(*as_failed(seen), move, *build, *waiting), verify=proof("dkms"))
 
 
 @repairs("gpu-firmware-file-missing")
 def firmware(seen: Evidence, candidate: Candidate) -> Plan:
     """Return the packages that hold the firmware once more, and an initramfs that has it too."""
-    return Plan(steps=(*reinstalled(seen, "firmware", "module"), images(seen), reboot()), verify=proof("smi"))
+    return Plan(steps=(*reinstalled(seen, "firmware", "module"), *images(seen), reboot()), verify=proof("smi"))
 
 
 # --- the wrong kind -------------------------------------------------------------------------------
@@ -246,12 +253,12 @@ def _flavored(seen: Evidence, *, open_wanted: bool) -> Plan:
         build = run(
             "build-akmod", "akmods", "--force", "--rebuild", *(("--kernels", kernel) if kernel else ()), quiet=720, kernel=kernel or "?"
         )
-        return Plan(steps=(macro, build, images(seen), reboot()), verify=proof("smi"))
+        return Plan(steps=(macro, build, *images(seen), reboot()), verify=proof("smi"))
     swaps = {row.name: other for row in seen.packages.rows if row.installed and (other := _other_flavor(row.name, open_wanted=open_wanted))}
     if manager != "apt" or not swaps:
         return Plan(steps=(person(key, "bringup", "apply"), reboot()), verify=proof("smi"))
     change = install(key, manager, *dict.fromkeys(swaps.values()), may_remove=tuple(swaps))
-    return Plan(steps=(change, images(seen), reboot()), verify=proof("smi"))
+    return Plan(steps=(change, *images(seen), reboot()), verify=proof("smi"))
 
 
 def _other_flavor(name: str, *, open_wanted: bool) -> str | None:
@@ -282,7 +289,7 @@ def legacy(seen: Evidence, candidate: Candidate) -> Plan:
     pin = apt_repository.branch_pin(branch)
     kept = (write("pin-branch", pin.path, pin.text or "", branch=branch),) if manager == "apt" else ()
     change = install("legacy", manager, *name, may_remove=present, refresh=manager == "apt", branch=branch)
-    return Plan(steps=(*kept, change, images(seen), reboot()), verify=proof("smi"))
+    return Plan(steps=(*kept, change, *images(seen), reboot()), verify=proof("smi"))
 
 
 @repairs("driver-blocked-by-prime-profile")
@@ -294,7 +301,7 @@ def prime(seen: Evidence, candidate: Candidate) -> Plan:
     path = alias.place.source if alias and alias.place.source.startswith("/") else None
     if path and seen.host.run(("prime-select", "query")).status == 127:
         switch = aside("prime-alias", path)
-    return Plan(steps=(switch, images(seen), reboot()), verify=proof("smi"))
+    return Plan(steps=(switch, *images(seen), reboot()), verify=proof("smi"))
 
 
 @repairs("vfio-owns-gpu")
@@ -304,7 +311,7 @@ def vfio(seen: Evidence, candidate: Candidate) -> Plan:
     path = setting.place.source if setting else ""
     if not path.startswith("/etc/"):
         return Plan(steps=(person("ask-vfio"), person("vfio-by-hand"), reboot()), verify=proof("pci"))
-    return Plan(steps=(person("ask-vfio"), aside("vfio-away", path), images(seen), reboot()), verify=proof("pci"))
+    return Plan(steps=(person("ask-vfio"), aside("vfio-away", path), *images(seen), reboot()), verify=proof("pci"))
 
 
 # --- Secure Boot ----------------------------------------------------------------------------------

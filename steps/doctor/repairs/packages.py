@@ -6,7 +6,6 @@ import re
 
 from steps.doctor.diagnosis import Step
 from steps.doctor.evidence import Evidence
-from steps.doctor.facts.packages import Row
 from steps.doctor.repairs.base import (
     Plan,
     apt,
@@ -18,6 +17,7 @@ from steps.doctor.repairs.base import (
     run,
     tool,
 )  # fmt: skip
+from steps.doctor.repairs.halves import as_failed, finish
 from steps.doctor.repairs.modules import images
 from steps.doctor.rules.base import Candidate
 from steps.host.rooted import version_key
@@ -31,37 +31,6 @@ def finished(seen: Evidence, candidate: Candidate) -> Plan:
     ssh = (person("keep-session"),) if candidate.variant == "ssh" else ()
     mended = tool("fix-broken", "fix-broken", manager)
     return Plan(steps=(*ssh, *finish(seen), mended), verify=proof("packages", manager))
-
-
-def half(seen: Evidence) -> tuple[Row, ...]:
-    """Return the packages that are neither wholly here nor away."""
-    return tuple(row for row in seen.packages.rows if row.half)
-
-
-def finish(seen: Evidence) -> tuple[Step, ...]:
-    """Return the end of what dpkg began; undo unpacks the same packages again, so that they wait as they did."""
-    if manager_of(seen) not in ("apt", None):
-        return ()
-    files = [_archive(seen, row) for row in half(seen)]
-    known = tuple(path for path in files if path)
-    undo = (back("dpkg", "--unpack", *known),) if known and len(known) == len(files) else ()
-    return (run("finish", "dpkg", "--force-confdef", "--force-confold", "--configure", "-a", undo=undo, quiet=720),)
-
-
-def as_failed(seen: Evidence) -> tuple[Step, ...]:
-    """Return a first step that only looks, and whose undo, the last of all, lets the packages fail again that had failed.
-
-    Without it an undo would leave them unpacked where they were half configured.
-    """
-    failed = tuple(row.name for row in half(seen) if row.state[1:2] == "F" and _archive(seen, row))
-    undo = tuple(back("dpkg", "--configure", name, tolerant=True) for name in failed)
-    return (run("see-half", "dpkg-query", "--show", *failed, undo=undo),) if failed else ()
-
-
-def _archive(seen: Evidence, row: Row) -> str | None:
-    """Return the package's file in apt's cache, or `None` when it is gone from there."""
-    version = row.version.replace(":", "%3a")
-    return next(iter(seen.host.glob(f"/var/cache/apt/archives/{row.name}_{version}_*.deb")), None)
 
 
 # --- versions -------------------------------------------------------------------------------------
@@ -106,7 +75,7 @@ def boot_room(seen: Evidence, candidate: Candidate) -> Plan:
         free = person("old-kernels", "dnf", "remove", "--oldinstallonly", packages="kernel-*")
     else:
         free = person("old-kernels", "ls", "-lS", "/boot", packages="linux-image-*")
-    return Plan(steps=(*as_failed(seen), free, *finish(seen), images(seen)), verify=proof("space"))
+    return Plan(steps=(*as_failed(seen), free, *finish(seen), *images(seen)), verify=proof("space"))
 
 
 def _old_kernels(seen: Evidence) -> tuple[str, ...]:

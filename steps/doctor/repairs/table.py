@@ -24,6 +24,7 @@ from steps.doctor.repairs.base import (
     tool,
     write,
 )  # fmt: skip
+from steps.doctor.repairs.modules import images
 from steps.doctor.rules.base import Candidate
 from steps.model.action import RemovePath
 from steps.model.base import Param
@@ -41,7 +42,9 @@ def row_of(id: str, variant: str) -> RepairRow | None:
 def planned(seen: Evidence, row: RepairRow, candidate: Candidate) -> Plan:
     """Return the repair of a row, filled from the diagnosis."""
     manager = manager_of(seen)
-    steps = tuple(_step(seen, step, manager, candidate.params) for step in row.steps)
+    steps = tuple(
+        one for step in row.steps for one in (images(seen) if step.use == "initramfs" else (_step(seen, step, manager, candidate.params),))
+    )
     return Plan(steps=steps, verify=proof(row.proof, manager))
 
 

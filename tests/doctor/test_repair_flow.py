@@ -1,0 +1,89 @@
+"""A repair as a plan: one line of actions, what the target cannot have left out, and a second look at the end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from steps.doctor.diagnosis import Diagnosis
+from steps.doctor.repairs.flow import PROOF, repair_plan
+from steps.model.action import Manual, Reboot, Run
+from steps.model.plan import Target, decode, encode
+from tests.doctor import kit
+from tui.__main__ import _guarded
+
+_STALE_LIST = "ii  nvidia-dkms-550 550.120-0ubuntu1 amd64 x\nii  nvidia-utils-550 550.120-0ubuntu1 amd64 x\n"
+
+
+def stale() -> Diagnosis:
+    """Return the diagnosis of a module that was not built anew."""
+    cause = kit.judged(
+        files={
+            "/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.90.07  Fri\n",
+            "/etc/os-release": "ID=ubuntu\nVERSION_ID=24.04\n",
+        },
+        commands={
+            "modinfo nvidia": "filename: /lib/modules/6.8/updates/dkms/nvidia.ko\nversion:        550.90.07\n",
+            "uname -r": "6.8.0-60-generic",
+            "dkms status": "nvidia/550.90.07, 6.8.0-60-generic, x86_64: installed\nnvidia/550.120: added\n",
+            "dpkg -l": _STALE_LIST,
+        },
+    ).cause
+    assert cause is not None
+    return cause
+
+
+def test_every_action_rests_on_the_one_before_and_the_doctor_has_the_last_word() -> None:
+    plan = repair_plan(stale(), Target(), made=1.0)
+    ids = [action.id for action in plan.actions]
+    assert ids == ["repair.old-module-away", "repair.build", "repair.initramfs", "repair.reboot", PROOF]
+    assert [action.needs for action in plan.actions[1:4]] == [(one,) for one in ids[:3]]
+    proof = plan.actions[-1]
+    assert isinstance(proof, Run)
+    assert proof.argv[-3:] == ("doctor", "--gone", "stale-module-on-disk")
+    assert proof.needs == tuple(ids[:-1])
+    assert decode(encode(plan)) == plan
+
+
+def test_a_mounted_system_neither_reboots_nor_asks() -> None:
+    plan = repair_plan(stale(), Target(root="/mnt", machine="/m.json"), made=1.0)
+    assert not any(isinstance(action, Reboot | Manual) for action in plan.actions)
+    proof = plan.actions[-1]
+    assert isinstance(proof, Run)
+    assert proof.argv[-4:] == ("--machine", "/m.json", "--root", "/mnt")
+
+
+def test_what_only_a_person_can_do_is_no_run() -> None:
+    cause = kit.judged(logs={"dmesg": "NVRM: Xid (PCI:0000:01:00): 79, pid=1, GPU has fallen off the bus.\n"}).cause
+    assert cause is not None
+    assert cause.id == "gpu-fell-off-bus"
+    assert not cause.repair.runs
+    assert repair_plan(cause, Target(), made=1.0).actions == ()
+
+
+def test_steps_of_a_person_between_others_become_questions_of_the_run() -> None:
+    cause = kit.judged(
+        logs={"dmesg": "NVRM: Xid (PCI:0000:01:00): 119, pid=1, Timeout after 6s of waiting for RPC response from GPU0 GSP!\n"}
+    ).cause
+    assert cause is not None
+    plan = repair_plan(cause, Target(), made=1.0)
+    assert [type(action) for action in plan.actions][:2] == [Manual, Run]
+
+
+@pytest.mark.parametrize("name", ["stale-module-on-disk", "none"])
+def test_the_second_look_ends_with_20_only_while_the_cause_is_there(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capture = {
+        "schema": "bringup/capture",
+        "version": 1,
+        "files": {"/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.90.07  Fri\n"},
+        "commands": {
+            "modinfo nvidia": {"stdout": "version: 550.90.07\n", "stderr": "", "status": 0},
+            "dpkg -l": {"stdout": _STALE_LIST, "stderr": "", "status": 0},
+        },
+    }
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps(capture))
+    assert _guarded(["doctor", "--gone", name, "--machine", str(path)], {}) == (0 if name == "none" else 20)
+    assert capsys.readouterr().out
