@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from steps import frameworks
+from steps import frameworks, text
 from steps.catalog import frameworks as catalog
 from steps.compat import package_sets, solve
 from steps.errors import InputError, PreflightError
@@ -16,7 +16,7 @@ from steps.model.choice import Option
 from steps.model.machine import Environment, Machine
 from steps.model.profile import EnvironmentAnswers, Profile, answered
 from tests.test_compat_cases import machine
-from tests.test_steps_stack import captured
+from tests.test_steps_stack import LANGUAGES, captured
 
 SETS = catalog.package_sets()
 
@@ -103,3 +103,8 @@ def test_an_environment_of_that_name_is_announced_before_it_is_added_to(path: st
     found = [one for one in frameworks.check(here, answers) if one.code.startswith("environment-")]
     assert [one.code for one in found] == ([code] if code else [])
     assert all(one.fix == {"environment.name": "student-2"} for one in found)
+
+
+@pytest.mark.parametrize("name", sorted({name for row in SETS for name in (*row.packages, *(row.build.tools if row.build else ()))}))
+def test_every_package_of_a_set_is_called_by_a_name_in_the_proof(name: str) -> None:
+    assert all(text.lookup(language, f"verify.rung.{name}") for language in LANGUAGES)

@@ -12,6 +12,8 @@ from steps.engine.client import RunHandle
 from steps.errors import Cancelled, InputError, PreflightError
 from steps.headless import doctor, runs
 from steps.headless.console import FINDINGS, Console
+from steps.managers.makers import activation
+from steps.managers.python import place
 from steps.model.action import KEY
 from steps.model.base import phrase
 from steps.text import say
@@ -153,7 +155,8 @@ def _say_what_came_of_it(handle: RunHandle, console: Console) -> None:
     console.lines(lines.verdict(tuple(one for one in rungs if one.state != "skipped"), console.asked.language))
     environment = next((one for one in rungs if one.id == "environment" and one.state == "passed"), None)
     if environment is not None:
-        console.out(say(console.asked.language, phrase("run.plain.activate", path=say("en", environment.because))))
+        line, _ = activation(place(handle.plan.profile, handle.plan.target))
+        console.out(say(console.asked.language, phrase("run.plain.activate", line=line)))
 
 
 def _on_terminal() -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from steps import plot
+from steps.managers.makers import CONDA, activation
+from steps.managers.python import place
 from steps.model.base import Param, phrase
 from steps.model.verdict import Rung
 from steps.text import say
@@ -182,7 +184,12 @@ class VerifyScreen(Page):
     def _command(self) -> str:
         """Return the command that enters the new environment; "" when none was made."""
         made = next((rung.because for rung in self._verdict if rung.id == "environment" and rung.state == "passed"), "")
-        return f"source {made}/bin/activate" if isinstance(made, str) and made.startswith("/") else ""
+        if not isinstance(made, str) or not made.startswith("/"):
+            return ""
+        plan = self.handle.plan
+        if plan.profile.environment.manager in CONDA:
+            return activation(place(plan.profile, plan.target))[0]
+        return f"source {made}/bin/activate"
 
     # --- keys -----------------------------------------------------------------------------------------
 
