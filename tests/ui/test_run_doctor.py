@@ -27,13 +27,13 @@ def without_kernels(folder: Path) -> FakeRun:
 async def test_a_known_cause_stands_in_the_first_line_and_its_repair_is_the_first_way_out(tmp_path: Path) -> None:
     app = Watching(without_kernels(tmp_path))
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: shows(app, "› f  Repair the environment that the program runs in ", "✓ advised"))
+        await until(pilot, lambda: shows(app, "› f  Install a build with code for this card", "✓ advised"))
         text = "\n".join(picture(app))
         assert "ended with exit code" not in text
         assert "f repair" in picture(app)[-1]
         assert all(f"{key}  " in text for key in "rnuq")
         await pilot.press("enter")
-        await until(pilot, lambda: shows(app, "How to repair it", "then r tries the step again", "1. Repair the environment"))
+        await until(pilot, lambda: shows(app, "How to repair it", "then r tries the step again", "1. Install a build"))
         await pilot.press("escape", "r")
         await until(pilot, lambda: ("retry", "frameworks.environment") in app.run_handle.told)
 
