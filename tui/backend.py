@@ -13,6 +13,7 @@ from tui.privilege import Sudo, can_be_root
 if TYPE_CHECKING:
     from textual.screen import Screen
 
+    from steps.doctor.diagnosis import Verdict
     from steps.host.base import Host
     from steps.model.finding import Finding
     from steps.model.machine import Machine
@@ -56,6 +57,10 @@ class Backend(Protocol):
 
     def offered(self, machine: Machine, target: Target) -> Machine:
         """Return the machine with what is on offer for it now; asks the network, within a time limit."""
+        ...
+
+    def diagnosed(self) -> tuple[Verdict, Plan]:
+        """Return what the doctor says of the machine, and the plan of the repair, without actions where a person has to do all."""
         ...
 
     def confirmed(self, machine: Machine, plan: Plan) -> tuple[Finding, ...]:
@@ -180,6 +185,15 @@ class House:
         asked = offering.asked(machine, self._host(), target.installer, terminal.environment(), network=not self._offline)
         solve.recommend(asked)  # kept for the screens, which all ask for it
         return asked
+
+    def diagnosed(self) -> tuple[Verdict, Plan]:
+        """Return what the doctor says of the machine, and the plan of the repair."""
+        from steps.headless import doctor
+        from steps.headless.console import Asked
+
+        asked = Asked(machine=self._machine, root=self._root, language=self._language)
+        verdict = doctor.examined(asked, ())
+        return verdict, doctor.repair(asked, terminal.environment(), verdict)
 
     def confirmed(self, machine: Machine, plan: Plan) -> tuple[Finding, ...]:
         """Return what the package manager and the indexes say of a plan."""

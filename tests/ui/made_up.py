@@ -7,6 +7,7 @@ from typing import Any
 
 from textual.screen import Screen
 
+from steps.doctor.diagnosis import Verdict
 from steps.errors import InputError
 from steps.model.action import AnyAction, Packages, Run
 from steps.model.base import Words
@@ -157,6 +158,9 @@ class MadeUp:
 
     def offered(self, machine: Machine, target: Target) -> Machine:
         return machine
+
+    def diagnosed(self) -> tuple[Verdict, Plan]:
+        return Verdict(healthy=True), Plan(made=0.0, target=self._target, profile=Profile(), actions=())
 
     def confirmed(self, machine: Machine, plan: Plan) -> tuple[Finding, ...]:
         return self.unsure

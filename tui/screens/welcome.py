@@ -51,7 +51,7 @@ class WelcomeScreen(MenuPage):
         return (
             Item("recommended", say(ui("welcome.recommended"))),
             Item("steps", say(ui("welcome.steps"))),
-            Item("repair", say(ui("welcome.repair")), mark="info", word=say(ui("welcome.not-yet"))),
+            self._repair_item(),
             Item("check", say(ui("welcome.check"))),
             Item("learn", say(ui("welcome.learn"))),
             Item("load", say(ui("welcome.load"))),
@@ -59,6 +59,13 @@ class WelcomeScreen(MenuPage):
             heading(),
             Item("language", say(ui("welcome.language"))),
         )
+
+    def _repair_item(self) -> Item:
+        """Return the way to the doctor; where the driver that is here does not run, it says so."""
+        name, machine = self.shell.say(ui("welcome.repair")), self.wizard.machine
+        if machine is None or machine.driver.state not in ("mismatch", "not-loaded", "blocked", "failing"):
+            return Item("repair", name)
+        return Item("repair", name, mark="catch", word=self.shell.say(ui("welcome.broken")))
 
     def hint_lines(self, columns: int, rows: int) -> list[Line]:
         """Return what the row under the cursor does; for the recommendation, what it would change and cost."""
@@ -160,8 +167,10 @@ class WelcomeScreen(MenuPage):
             self.remark(self.shell.say(ui("welcome.wait")))
 
     def do_repair(self) -> None:
-        """Say honestly that repairing is not part of this version."""
-        self.remark(self.shell.say(ui("welcome.about-repair")))
+        """Ask the doctor."""
+        from tui.screens.doctor import DoctorPage
+
+        self.app.push_screen(DoctorPage(self))
 
     def do_check(self) -> None:
         """Show every finding."""
