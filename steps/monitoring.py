@@ -8,7 +8,7 @@ from steps.compat.case import Case
 from steps.detect import measures
 from steps.managers import tool
 from steps.model.action import AnyAction, ManagerName, Service, installing
-from steps.model.base import Words, phrase
+from steps.model.base import Param, Words, phrase
 from steps.model.choice import Choice, Mark, Note, Option
 from steps.model.finding import Finding, Severity, StepKey
 from steps.model.machine import Machine, judged
@@ -18,6 +18,7 @@ from steps.model.profile import Profile
 KEY: StepKey = "monitoring"
 _RECOMMENDED = ("nvitop",)
 _IMPOSSIBLE = ("monitoring-needs-gpu", "monitoring-other-cards", "monitoring-no-systemd")
+_FABRIC_GUIDE = "https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide"
 _MAKERS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "habana": "Habana"}
 _HERE: dict[str, ManagerName] = {"apt": "apt", "dnf": "dnf"}
 """The package managers whose installs can be tried out before they are run."""
@@ -43,6 +44,7 @@ def check(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
     asked = (one for one in guide.tools() if _wanted(answers, one))
     return (
         *(finding for one in asked if (finding := _hindrance(machine, answers, one)) is not None),
+        *_fabric(machine, answers),
         *(gap for gap in machine.gaps if gap.step == KEY),
     )
 
@@ -54,6 +56,27 @@ def actions(machine: Machine, answers: Profile, target: Target) -> tuple[AnyActi
         if _wanted(answers, one) and _hindrance(machine, answers, one) is None:
             found += _install(machine, answers, target, one)
     return tuple(found)
+
+
+def _fabric(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
+    """Return that the service is down by which NVSwitches join the cards; a driver that is planned brings it along."""
+    state, version = machine.driver.fabric_manager, machine.driver.kernel_version
+    kept = Case(machine, answers).driver.origin != "planned"
+    if not machine.nvswitches or state in (None, "active", "activating", "reloading") or version is None or not kept:
+        return ()
+    params: dict[str, Param] = {"state": state, "version": version, "branch": version.partition(".")[0]}
+    because = (phrase("monitoring.because.switches", count=len(machine.nvswitches)), f"nvidia-fabricmanager: {state}", f"nvidia {version}")
+    return (
+        Finding(
+            code="fabric-manager-not-running",
+            severity="warning",
+            step=KEY,
+            subject="nvidia-fabricmanager",
+            params=params,
+            because=because,
+            source=_FABRIC_GUIDE,
+        ),
+    )
 
 
 def _wanted(answers: Profile, one: guide.Tool) -> bool:

@@ -11,6 +11,8 @@ import pytest
 
 from steps import monitoring
 from steps.catalog import guide
+from steps.compat import driver_packages
+from steps.compat.case import Case
 from steps.host import docker_runtime
 from steps.model.action import Command, Packages, RemovePath, Run, Service
 from steps.model.choice import Option
@@ -219,3 +221,25 @@ def test_all_words_are_there(language: Language) -> None:
             for finding in option.findings:
                 assert "{" not in say_finding(language, finding, "sentence") + say_finding(language, finding, "remedy")
     assert len(guide.tools()) == 6
+
+
+def switched(state: str | None) -> Machine:
+    driver = msgspec.structs.replace(UBUNTU.driver, fabric_manager=state)
+    return msgspec.structs.replace(UBUNTU, nvswitches=("0000:83:00.0", "0000:84:00.0"), driver=driver)
+
+
+def test_a_fabric_manager_that_is_down_is_said_on_machines_with_nvswitches_only() -> None:
+    (finding,) = monitoring.check(switched("inactive"), Profile())
+    assert (finding.code, finding.severity) == ("fabric-manager-not-running", "warning")
+    assert "nvidia-fabricmanager-580 of version 580.95.05" in say_finding("en", finding, "remedy")
+    assert monitoring.check(switched("active"), Profile()) == ()
+    assert monitoring.check(switched(None), Profile()) == ()
+    assert monitoring.check(msgspec.structs.replace(switched("failed"), nvswitches=()), Profile()) == ()
+    planned = answered(Profile(), {"driver.branch": "570", "driver.flavor": "open", "driver.source": "distro"})
+    assert monitoring.check(switched("failed"), planned) == ()
+
+
+def test_nvswitches_on_the_bus_bring_the_fabric_manager_with_fewer_cards_too() -> None:
+    planned = answered(Profile(), {"driver.branch": "580", "driver.flavor": "open", "driver.source": "distro"})
+    assert driver_packages.fabric_manager(Case(switched(None), planned)) == "nvidia-fabricmanager-580"
+    assert driver_packages.fabric_manager(Case(UBUNTU, planned)) is None

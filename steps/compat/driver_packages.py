@@ -113,10 +113,12 @@ def build_kernel(case: Case, kernel: str | None) -> str | None:
 def fabric_manager(case: Case) -> str | None:
     """Return the package of the fabric manager, or `None` where there is no NVSwitch or the package is not known.
 
-    Boards with eight SXM cards have NVSwitch; smaller ones connect their cards directly.
+    Where none is seen on the bus, a board with eight SXM cards has it all the same (those of Blackwell hide theirs); smaller boards
+    connect their cards directly.
     """
     switched = [gpu for gpu in case.gpus if re.search(r"SXM|HBM3", gpu.card.name or "")]
-    if len(switched) < NVSWITCH_CARDS or case.distribution is None or case.distribution.manager != "apt":
+    seen = bool(case.machine.nvswitches and case.gpus)
+    if (not seen and len(switched) < NVSWITCH_CARDS) or case.distribution is None or case.distribution.manager != "apt":
         return None
     if case.driver.source == "nvidia-repo" and number(case.driver.branch or "") >= (590,):
         return "nvidia-fabricmanager"
