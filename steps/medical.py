@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from steps.doctor.diagnosis import Diagnosis, Step, Verdict
+from steps.doctor.facts.owners import OwnedFile, Owners
 from steps.doctor.told import Place
 from steps.model.base import phrase
 from steps.text import Language, say
@@ -114,3 +116,45 @@ def _steps(steps: tuple[Step, ...], language: Language) -> Iterator[str]:
         yield f"{number}. {say(language, step.says)}"
         if step.command:
             yield f"   $ {shlex.join(step.command)}"
+
+
+# --- who owns what --------------------------------------------------------------------------------
+
+
+def owned(found: Owners) -> dict[str, Any]:
+    """Return the driver's files with their owners, what stands in each other's way, and the smallest clean-up."""
+    return {
+        "files": [
+            {"path": one.path, "kind": one.kind, "owner": one.owner, "name": one.name, "version": one.version} for one in found.files
+        ],
+        "conflicts": [{"what": one.what, "paths": [file.path for file in one.files]} for one in found.conflicts],
+        "clean_up": [list(command) for command in clean_up(found)],
+    }
+
+
+def clean_up(found: Owners) -> tuple[tuple[str, ...], ...]:
+    """Return the fewest commands after which each file has one owner: NVIDIA's own uninstaller, else only what is in a package's way."""
+    if not found.conflicts:
+        return ()
+    if found.uninstaller and any(one.owner == "installer" for one in found.strangers):
+        return ((found.uninstaller, "--silent"),)
+    return tuple(("mv", "--", one.path, f"{one.path}.disabled") for one in found.strangers if one.owner != "wheel")
+
+
+def owner_lines(found: Owners, language: Language) -> Iterator[str]:
+    """Yield who owns the driver's files, how many each, then the conflicts file by file, and the clean-up."""
+    counts = Counter((one.owner, one.name) for one in found.files)
+    yield from _block(
+        language, "owners", (_count(language, owner, name, count) for (owner, name), count in sorted(counts.items(), key=str))
+    )
+    conflicts = (line for one in found.conflicts for line in (one.what, *(_file(language, file) for file in one.files)))
+    yield from _block(language, "conflicts", conflicts)
+    yield from _block(language, "clean-up", (f"$ {shlex.join(command)}" for command in clean_up(found)))
+
+
+def _count(language: Language, owner: str, name: str | None, count: int) -> str:
+    return f"{count:4d}  {say(language, phrase(f'doctor.owner.{owner}'))}{f' {name}' if name else ''}"
+
+
+def _file(language: Language, file: OwnedFile) -> str:
+    return f"  {file.path}  {say(language, phrase(f'doctor.owner.{file.owner}'))}{f' {file.name}' if file.name else ''}"

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Mapping
 from steps import documents, medical
 from steps.catalog.diagnoses import words
 from steps.detect.machine import detect as detect_machine
+from steps.detect.probes import Probes
 from steps.doctor.diagnosis import Verdict
 from steps.doctor.evidence import Evidence
+from steps.doctor.facts.owners import owners
 from steps.doctor.judge import judge
 from steps.doctor.repairs.flow import repair_plan
 from steps.headless.console import DONE, FINDINGS, PROOF_FAILED, Asked, Console
@@ -37,11 +39,14 @@ def examined(asked: Asked, logs: tuple[str, ...], *, now: bool = False) -> Verdi
 
 def doctor(console: Console, logs: tuple[str, ...]) -> int:
     """Print the one cause, its evidence and its repair; raises `InputError` for a log or a capture that cannot be read."""
-    verdict = examined(console.asked, logs)
+    verdict, language = examined(console.asked, logs), console.asked.language
+    found = owners(Probes(host_of(console.asked))) if console.asked.verbose else None
     if console.asked.json:
-        console.document(documents.document("doctor", medical.document(verdict, console.asked.language)))
+        body = medical.document(verdict, language)
+        console.document(documents.document("doctor", {**body, "owners": medical.owned(found)} if found else body))
     else:
-        console.lines(medical.lines(verdict, console.asked.language))
+        console.lines(medical.lines(verdict, language))
+        console.lines(medical.owner_lines(found, language) if found else ())
     return DONE if verdict.healthy else FINDINGS
 
 
