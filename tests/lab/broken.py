@@ -132,6 +132,12 @@ _PARTS = (
 )  # fmt: skip
 _ONE_NEWER = "apt-get -q download nvidia-driver-libs=580.82.07-1; dpkg -i --force-all nvidia-driver-libs_*.deb; rm nvidia-driver-libs_*.deb"
 
+_WEAK = (
+    f"W: OpenPGP signature verification failed: {NVIDIA_URL}  InRelease: Sub-process /usr/bin/sqv returned an error code (1), "
+    "error message is: Signing key on EB693B3035CD5710E231E123A4B469963BF863CC is not bound: No binding signature at time because: "
+    "Policy rejected non-revocation signature because: SHA1 is not considered secure since 2026-02-01T00:00:00Z"
+)
+
 BROKEN = (
     Broken(
         "stale-module",
@@ -274,5 +280,65 @@ BROKEN = (
         script="dpkg -i /var/cache/apt/archives/lab-half_1.0_all.deb; echo 'level = 9' >/etc/lab-half.conf",
         log="dpkg -i /var/cache/apt/archives/lab-half_1.1_all.deb </dev/null",
         proves="dpkg -s lab-half | grep -q 'install ok installed' && grep -q 9 /etc/lab-half.conf",
+    ),
+    Broken(
+        "other-key-and-file",
+        "apt-repo-key-rotated",
+        # The source stands in the one file for all, beside another archive that has to stay.
+        files={"/etc/apt/sources.list": f"deb [signed-by={_KEYRING}] https://deb.debian.org/debian/lab/ /\ndeb {NVIDIA_URL} /\n".encode()},
+        script="rm /etc/apt/sources.list.d/debian.sources",
+        log="apt-get update",
+        proves="apt-get -o APT::Update::Error-Mode=any update && grep -q '^deb .*lab' /etc/apt/sources.list",
+    ),
+    Broken(
+        "stale-entry-alone",
+        "dkms-tree-stale-entry",
+        files={**_tree(NEW), f"/lib/modules/{KERNEL}/build/Makefile": b"", f"/var/lib/dkms/nvidia/{OLD}/{KERNEL}/x86_64/x": b""},
+        debs=_driver(),
+        script=_INSTALL,
+        log=f"dkms autoinstall -k {KERNEL}",
+        proves=f'[ "$(modinfo -k {KERNEL} -F version nvidia)" = {NEW} ]',
+    ),
+    Broken(
+        "interrupted-upgrade",
+        "dpkg-interrupted",
+        debs=(_CONF, Deb("lab-half", "1.1", "all", 60, {}, {"/etc/lab-half.conf": File(b"level = 2\n")})),
+        script="cd /var/cache/apt/archives; dpkg -i lab-half_1.0_all.deb; dpkg --unpack lab-half_1.1_all.deb",
+        log="apt-get -s install lab-ok",
+        proves="dpkg -s lab-half | grep -q 'install ok installed' && grep -q 2 /etc/lab-half.conf",
+    ),
+    Broken(
+        "half-removed-conflict",
+        "driver-package-file-conflict",
+        debs=(
+            Deb("nvidia-kernel-common-550", "550.1-1", "amd64", 60, {}, {"/lib/udev/rules.d/71-nvidia.rules": File(b"old")}),
+            Deb("nvidia-kernel-common-570-server", "570.1-1", "amd64", 60, {}, {"/lib/udev/rules.d/71-nvidia.rules": File(b"new")}),
+        ),
+        script="dpkg -i /var/cache/apt/archives/nvidia-kernel-common-550*.deb",
+        log="dpkg -i /var/cache/apt/archives/nvidia-kernel-common-570*.deb",
+        proves="! dpkg -l nvidia-kernel-common-550 | grep ^ii",
+    ),
+    Broken(
+        "full-disk",
+        "disk-full-during-install",
+        debs=(Deb("lab-large", "1.0", "all", 8_000, {}, {"/usr/share/lab/zeros": File(size=8 << 20)}),),
+        script="mkdir -p /usr/share/lab; mount -t tmpfs -o size=1M tmpfs /usr/share/lab",
+        log="dpkg -i /var/cache/apt/archives/lab-large_1.0_all.deb",
+        proves='[ -z "$(ls /var/cache/apt/archives/*.deb 2>/dev/null)" ]',
+    ),
+    Broken(
+        "weak-key",
+        "apt-repo-key-rotated",
+        files={"/etc/apt/sources.list.d/cuda.list": f"deb [trusted=yes] {NVIDIA_URL} /\n".encode()},
+        log=f"echo '{_WEAK}'",
+        proves="apt-get -o APT::Update::Error-Mode=any update && ls /etc/apt/sources.list.d/cuda-debian12-x86_64.sources",
+    ),
+    Broken(
+        "mirror-in-between",
+        "repo-inconsistent-on-server",
+        script="rm -rf /var/lib/apt/lists/*",
+        log="echo 'E: Failed to fetch https://deb.debian.org/debian/lab/Packages.gz  File has unexpected size (1234 != 5678). "
+        "Mirror sync in progress? [IP: 127.0.0.1 443]'",
+        proves="ls /var/lib/apt/lists/*_Packages*",
     ),
 )  # fmt: skip

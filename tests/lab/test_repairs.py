@@ -6,11 +6,14 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from steps.catalog import frameworks
+from steps.compat.wheels import cuda_of
 from tests.lab.broken import BROKEN, Broken
 from tests.lab.lab import LabMachine
 from tests.lab.test_whole_path import packages, settings
@@ -64,3 +67,57 @@ def test_a_broken_system_is_named_repaired_proven_and_taken_back(case: Broken, m
     assert {name for name in {*before[1], *after[1]} if before[1].get(name) != after[1].get(name)} == set()
     if log is None:
         assert cause(machine) == case.cause
+
+
+# --- a real Python environment ----------------------------------------------------------------------
+
+_ENV, _WHEELS, _RELEASE = "/opt/lab-env", "/opt/lab-wheels", "2.8.0"
+
+
+def _wheel(folder: Path, local: str, cuda: str | None) -> None:
+    """Write the smallest wheel that calls itself this build of PyTorch."""
+    version = f"{_RELEASE}+{local}"
+    folder.mkdir(exist_ok=True)
+    info = f"torch-{version}.dist-info"
+    with zipfile.ZipFile(folder / f"torch-{version}-py3-none-any.whl", "w") as file:
+        file.writestr("torch/__init__.py", f"class version:\n    cuda = {cuda!r}\n")
+        file.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n")
+        file.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: lab\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        file.writestr(f"{info}/RECORD", f"torch/__init__.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
+
+
+def _pip(machine: LabMachine, *words: str) -> str:
+    return machine.run(f"{_ENV}/bin/python", "-m", "pip", *words, inside=False, env=ENVIRON, timeout=120).stdout
+
+
+@pytest.mark.long
+def test_a_build_without_cuda_gives_way_to_one_with_it_and_comes_back(
+    machine: LabMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What this machine's person tells pip is not the lab's; a child takes it from here.
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    release = frameworks.torch_release(_RELEASE)
+    assert release is not None
+    for variant in release.variant:
+        _wheel(tmp_path / "wheels", variant.name, cuda_of(variant.name))
+    # The machine's own /opt is a copy that ends with it.
+    machine.run("cp", "-r", str(tmp_path / "wheels"), _WHEELS, inside=False)
+    machine.run(sys.executable, "-I", "-m", "venv", _ENV, inside=False, env=ENVIRON, timeout=120)
+    settings_file = tmp_path / "pip.conf"
+    settings_file.write_text(f"[global]\nno-index = true\nfind-links = {_WHEELS}\ndisable-pip-version-check = true\n")
+    machine.run("cp", str(settings_file), f"{_ENV}/pip.conf", inside=False)
+    _pip(machine, "install", f"torch=={_RELEASE}+cpu")
+    listed = _pip(machine, "list")
+    assert f"{_RELEASE}+cpu" in listed
+    log = tmp_path / "pasted.log"
+    log.write_text(listed + "AssertionError: Torch not compiled with CUDA enabled\n")
+    told = json.loads(bringup(machine, "doctor", "--json", "--log", str(log)).stdout)
+    assert next(one["id"] for one in told["diagnoses"] if one["primary"]) == "cpu-only-build-active"
+
+    done = bringup(machine, "doctor", "--fix", "--yes", "--json", "--log", str(log))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "+cu" in _pip(machine, "list")
+    undone = bringup(machine, "undo", "--yes", "--json")
+    assert undone.returncode == 0, undone.stdout + undone.stderr
+    assert _pip(machine, "list") == listed

@@ -28,9 +28,10 @@ from steps.doctor.repairs.base import (
     write,
 )  # fmt: skip
 from steps.doctor.rules.base import Candidate
-from steps.model.action import Run
+from steps.model.action import Run, Succeeds
 
 _INDEX = "https://download.pytorch.org/whl"
+_HAS_CUDA = "import sys, torch; sys.exit(torch.version.cuda is None)"
 
 
 # --- wheels ---------------------------------------------------------------------------------------
@@ -48,8 +49,11 @@ def environment_of(seen: Evidence, candidate: Candidate, package: str) -> str | 
     return found[0] if len(found) == 1 else None
 
 
-def pip(seen: Evidence, candidate: Candidate, package: str, key: str, *words: str) -> tuple[Step, ...]:
-    """Return what changes wheels of an environment, which is copied before: undo moves the copy back. A person's where it is not known."""
+def pip(seen: Evidence, candidate: Candidate, package: str, key: str, *words: str, check: str = "") -> tuple[Step, ...]:
+    """Return what changes wheels of an environment, which is copied before: undo moves the copy back. A person's where it is not known.
+
+    `check` is a line of Python that ends well only in an environment that is right.
+    """
     path = environment_of(seen, candidate, package)
     if path is None:
         return (person(key, "python", "-m", "pip", "install", *words),)
@@ -60,7 +64,9 @@ def pip(seen: Evidence, candidate: Candidate, package: str, key: str, *words: st
         undo=(back("rm", "-r", "--one-file-system", "--", path), back("mv", "--no-target-directory", "--", copy, path)),
         path=path,
     )
-    change = run(key, f"{path}/bin/python", "-m", "pip", "install", *words, quiet=300)
+    python = f"{path}/bin/python"
+    done_when = (Succeeds(argv=(python, "-c", check)),) if check else ()
+    change = run(key, python, "-m", "pip", "install", *words, done_when=done_when, quiet=300)
     return tuple(_theirs(step) if path.startswith("/home/") else step for step in (keep, change))
 
 
@@ -86,7 +92,7 @@ def _torch(seen: Evidence, *, newest: bool) -> tuple[str | None, str | None]:
 def _torch_step(seen: Evidence, candidate: Candidate, key: str, *, newest: bool = False) -> tuple[Step, ...]:
     version, variant = _torch(seen, newest=newest)
     words = (f"torch=={version}+{variant}", "--index-url", f"{_INDEX}/{variant}") if version and variant else ("--force-reinstall", "torch")
-    return pip(seen, candidate, "torch", key, *words)
+    return pip(seen, candidate, "torch", key, *words, check="" if newest else _HAS_CUDA)
 
 
 @repairs("cpu-only-build-active")
