@@ -247,7 +247,7 @@ def test_two_keys_rehearse_the_whole_path_on_a_recorded_machine(tmp_path: Path) 
         terminal.press("enter")
         terminal.until("Start the installation", "Driver 580 open", "Enter starts the rehearsal.")
         terminal.press("enter")
-        shown = terminal.until("Rehearsed. Nothing was changed.", "16 Prove it", "there is nothing to undo.", seconds=60)
+        shown = terminal.until("Rehearsed. Nothing was changed.", " Prove it: driver", "there is nothing to undo.", seconds=60)
         assert "none was run" in shown
         assert "Undo stays possible" not in shown
         terminal.press("q")
