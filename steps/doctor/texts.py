@@ -15,8 +15,8 @@ _KERNEL = ("dmesg",)
 _KERNEL_AGAIN = ("journalctl", "-k", "-b", "--no-pager", "-o", "short-monotonic")
 """For those who may not read the kernel's ring but the journal."""
 _UNITS = ("nvidia-persistenced", "nvidia-fabricmanager")
-APT_CHECK = ("apt-get", "-o", "Debug::NoLocking=true", "check")
-"""What apt says of its own sources and packages, without a lock and without the network."""
+APT_SOURCES = ("apt-get", "indextargets", "--format", "$(SITE)")
+"""Makes apt read its sources, and complain of them, without a lock, the network, or the second that its cache may take."""
 _FILES = (
     "/var/log/apt/history.log",
     "/var/log/apt/term.log",
@@ -34,7 +34,7 @@ def ahead(host: Probes) -> None:
     if not host.host.rehearsal:
         host.ahead(_KERNEL, *(unit(name) for name in _UNITS), timeout=5)
         if host.exists(_DPKG):
-            host.ahead(APT_CHECK, timeout=20)
+            host.ahead(APT_SOURCES, timeout=20)
 
 
 def unit(name: str) -> tuple[str, ...]:
@@ -51,7 +51,7 @@ def read(host: Probes, reader: Reader, *, now: bool = False) -> None:
 def _current(host: Probes) -> Iterator[tuple[str, str]]:
     """Yield what a machine says when it is asked now."""
     if host.exists(_DPKG):
-        yield "apt-get check", host.run(APT_CHECK, timeout=20).text
+        yield "apt-get", host.run(APT_SOURCES, timeout=20).stderr
 
 
 def _recorded(host: Probes) -> Iterator[tuple[str, str]]:
