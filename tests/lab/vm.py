@@ -104,7 +104,8 @@ def _with_two_people(root: Path) -> None:
     (root / "etc/hostname").write_text("vm\n")
     (root / "etc/hosts").write_text("127.0.0.1 localhost vm\n")
     (root / "etc/fstab").write_text("/dev/vda / ext4 defaults 0 1\n")
-    (root / "root/.bashrc").write_text(f"PS1='{_PROMPT}'\nbind 'set enable-bracketed-paste off'\nstty -echo cols 200\n")
+    settings = ("bind 'set enable-bracketed-paste off'", "stty -echo cols 200", "export SYSTEMD_PAGER=cat")
+    (root / "root/.bashrc").write_text("\n".join((f"PS1='{_PROMPT}'", *settings, "")))
     units = root / "etc/systemd/system"
     (units / "serial-getty@ttyS0.service.d").mkdir(parents=True)
     start = "ExecStart=-/sbin/agetty --autologin root --keep-baud 115200 %I vt220"
@@ -133,12 +134,14 @@ class Vm:
         return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said).replace("\r\n", "\n").replace(_PROMPT, "").strip()
 
     def reboot(self) -> None:
-        """Reboot it, as a person would."""
+        """Reboot it, as a person would, and return once it starts again."""
         self._child.sendline("systemctl reboot")
+        self._child.expect_exact("Welcome to ", timeout=600)
 
     def as_ana(self, script: str) -> None:
         """Run a script in a login session of ana's own; when it ends, the session does."""
-        self.run(f"systemd-run --quiet --unit=ana-session --uid=ana -p PAMName=login -p Type=exec /bin/sh {script}")
+        # From a service, which is in no session, su opens one.
+        self.run(f"systemd-run --quiet --unit=ana-session su --login ana --command '/bin/sh {script}'")
 
     def until(self, command: str, true: str, patience: float = 400.0) -> str:
         """Return what a command prints once that holds `true`."""
