@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from steps.detect.probes import Probes
 from steps.doctor.events.reading import Reader
+from steps.doctor.facts.repositories import sources
 from steps.host.captured import pasted
 
 _TABLES = frozenset(("dpkg", "rpm", "lsmod", "lscpu", "lsblk", "dmidecode", "env", "ps", "ip"))
@@ -16,7 +17,7 @@ _KERNEL_AGAIN = ("journalctl", "-k", "-b", "--no-pager", "-o", "short-monotonic"
 """For those who may not read the kernel's ring but the journal."""
 _UNITS = ("nvidia-persistenced", "nvidia-fabricmanager")
 APT_SOURCES = ("apt-get", "indextargets", "--format", "$(SITE)")
-"""Makes apt read its sources, and complain of them, without a lock, the network, or the second that its cache may take."""
+"""Makes apt read its sources, and complain of them, without a lock and without the network; takes half a second."""
 _FILES = (
     "/var/log/apt/history.log",
     "/var/log/apt/term.log",
@@ -24,7 +25,6 @@ _FILES = (
     "/var/log/cuda-installer.log",
     "/var/log/fabricmanager.log",
 )
-_DPKG = "/var/lib/dpkg/status"
 _MOST = 4 << 20
 """Of a log on a real machine, the last bytes that are read: what lies further back is another story."""
 
@@ -33,7 +33,7 @@ def ahead(host: Probes) -> None:
     """Start the probes that a real machine is asked for its messages."""
     if not host.host.rehearsal:
         host.ahead(_KERNEL, *(unit(name) for name in _UNITS), timeout=5)
-        if host.exists(_DPKG):
+        if _named_twice(host):
             host.ahead(APT_SOURCES, timeout=20)
 
 
@@ -50,8 +50,14 @@ def read(host: Probes, reader: Reader, *, now: bool = False) -> None:
 
 def _current(host: Probes) -> Iterator[tuple[str, str]]:
     """Yield what a machine says when it is asked now."""
-    if host.exists(_DPKG):
+    if _named_twice(host):
         yield "apt-get", host.run(APT_SOURCES, timeout=20).stderr
+
+
+def _named_twice(host: Probes) -> bool:
+    """Return whether two files of apt's name one archive: only then can they disagree about its key."""
+    files = {(source.url.rstrip("/"), source.place.source) for source in sources(host) if source.place.source.startswith("/etc/apt/")}
+    return len({url for url, _ in files}) < len(files)
 
 
 def _recorded(host: Probes) -> Iterator[tuple[str, str]]:
