@@ -156,6 +156,13 @@ def test_a_run_that_goes_on_from_a_checkpoint_ends_with_the_same_weights(environ
     assert resumed.splitlines() == ["going on at step 10", whole.splitlines()[-1]]
 
 
+def test_the_sample_trains_with_one_process_too(environment: Path) -> None:
+    printed = ranks(environment, 1, free_port(), "ddp_amp.py")
+    losses = [float(line.split()[-1]) for line in printed.splitlines() if line.startswith("step")]
+    assert losses[0] > 0.3
+    assert losses[-1] < 0.06
+
+
 @namespaces.as_root
 def test_ranks_on_two_machines_train_over_the_interface_that_was_chosen(environment: Path) -> None:
     with namespaces.cabled() as nodes:
