@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import random
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from steps.detect.machine import detect
 from steps.detect.summary import headline
 from steps.errors import InputError
 from steps.host.base import Result
-from steps.host.captured import CapturedHost, load_capture, parse_capture
+from steps.host.captured import Capture, CapturedHost, load_capture, parse_capture
 from steps.host.local import LocalHost
 from steps.host.opening import open_host
 from steps.host.rooted import RootedHost
@@ -201,6 +202,13 @@ def _fuzz(rounds: int, seed: int) -> None:
         msgspec.json.encode(machine)
         for found in (*judge_hardware(machine), *judge_firmware(machine)):
             say_finding("en", found, "sentence")
+
+
+def test_an_enormous_release_file_keeps_nobody_waiting() -> None:
+    began = time.process_time()
+    capture = Capture(schema="bringup/capture", version=1, files={"/etc/os-release": "ID=" + "9" * 40_000_000})
+    assert detect(CapturedHost(capture)).os.version is None
+    assert time.process_time() - began < 5
 
 
 def test_mutated_captures_never_crash_detection() -> None:
