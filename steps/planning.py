@@ -65,11 +65,7 @@ def _look_before_reboot(actions: tuple[AnyAction, ...], target: Target) -> tuple
 
 def _proof(actions: tuple[AnyAction, ...], target: Target) -> Run:
     """Return the last action: `bringup verify`, which reads the run's own profile and leaves its document as the last line."""
-    argv = (*resources.self_command(), "verify", "--of-run")
-    if target.machine:
-        argv += ("--machine", target.machine)
-    if target.root != "/":
-        argv += ("--root", target.root)
+    argv = (*resources.self_command(), "verify", "--of-run", *target.options)
     return Run(
         id=PROOF,
         title=phrase("verify.action.proof"),

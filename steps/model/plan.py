@@ -61,6 +61,12 @@ class Target(Record):
     """The kernel that modules are built for."""
     installer: Installer = Installer()
 
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options that lead our own program to the same target."""
+        machine = ("--machine", self.machine) if self.machine else ()
+        return (*machine, *(("--root", self.root) if self.root != "/" else ()))
+
 
 class Plan(Record):
     """What is confirmed is exactly what is run."""

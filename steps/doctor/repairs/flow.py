@@ -65,11 +65,7 @@ def _chained(actions: Iterator[AnyAction]) -> tuple[AnyAction, ...]:
 
 def _proof(cause: Diagnosis, actions: tuple[AnyAction, ...], target: Target) -> Run:
     """Return the last action: the doctor looks again, at what is and not at old logs, and no longer finds the cause."""
-    argv = (*resources.self_command(), "doctor", "--gone", cause.id)
-    if target.machine:
-        argv += ("--machine", target.machine)
-    if target.root != "/":
-        argv += ("--root", target.root)
+    argv = (*resources.self_command(), "doctor", "--gone", cause.id, *target.options)
     return Run(
         id=PROOF,
         title=phrase("repair.flow.proof"),
