@@ -12,7 +12,7 @@ from steps.compat.case import Case
 from steps.compat.wheels import cuda_of, jax_extra, torch_release, variant_name
 from steps.managers import python
 from steps.managers.fetching import address
-from steps.model.action import AnyAction, FileIs, Write
+from steps.model.action import AnyAction, Write
 from steps.model.base import phrase
 from steps.model.plan import Target
 
@@ -146,19 +146,6 @@ def _samples(case: Case, environment: str) -> tuple[Write, ...]:
     found: list[Write] = []
     for name in names:
         path, text = f"{environment}/samples/{name}", resources.read_text("training", name)
-        found.append(
-            Write(
-                id=f"environment.sample.{name.removesuffix('.py')}",
-                title=phrase("manager.action.sample", path=path),
-                why=phrase("manager.why.sample"),
-                lane="python",
-                by="user",
-                needs=("environment.create",),
-                path=path,
-                text=text,
-                done_when=(FileIs(path=path, text=text),),
-                seconds=0.1,
-                optional=True,
-            )
-        )
+        title, why = phrase("manager.action.sample", path=path), phrase("manager.why.sample")
+        found.append(python.laid(f"environment.sample.{name.removesuffix('.py')}", title, why, path, text))
     return tuple(found)

@@ -12,7 +12,7 @@ from steps.managers.makers import CONDA, Interpreter, Place, activation, install
 from steps.managers.python_scripts import FREEZE, HAS_ALL, IS_FREE, IS_LOCKED, PUT_BACK, REMEMBER
 from steps.managers.shared import for_all, opened
 from steps.model.action import AnyAction, Command, FileIs, RemovePath, Run, Succeeds, Write
-from steps.model.base import phrase
+from steps.model.base import Words, phrase
 from steps.model.machine import Machine
 from steps.model.plan import Installer, Target
 from steps.model.profile import Profile
@@ -150,10 +150,16 @@ def _start(where: Place) -> Write:
     """Return what lays the lines that start the environment into it."""
     shells, fish = activation(where)
     path, text = f"{where.path}/{START_FILE}", f"# bash, zsh\n{shells}\n\n# fish\n{fish}\n"
+    title, why = phrase("manager.action.start", line=shells), phrase("manager.why.start", path=path)
+    return laid("environment.start", title, why, path, text)
+
+
+def laid(id: str, title: Words, why: Words, path: str, text: str) -> Write:
+    """Return what lays a file into the environment once that is made; the run goes on without it."""
     return Write(
-        id="environment.start",
-        title=phrase("manager.action.start", line=shells),
-        why=phrase("manager.why.start", path=path),
+        id=id,
+        title=title,
+        why=why,
         lane="python",
         by="user",
         needs=("environment.create",),
