@@ -1,10 +1,10 @@
-"""What a person prefers: language, plain lines, slow link; from the command line, the environment and two files."""
+"""What a person prefers: language, plain lines, colour, slow link; read from two files, below what the command line says."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -20,12 +20,17 @@ else:
 
 
 class Config(Record):
-    """The config file: `/etc/bringup/config.toml`, then `$XDG_CONFIG_HOME/bringup/config.toml`."""
+    """The config file: `/etc/bringup/config.toml`, then `$XDG_CONFIG_HOME/bringup/config.toml`. Its keys are options."""
 
     lang: Literal["en", "zh_CN"] | None = None
     plain: bool | None = None
-    color: bool | None = None
+    no_color: bool | None = None
     low_bandwidth: bool | None = None
+
+    def under(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the command line asks for and, beside it, what is preferred here; `language.spoken` orders the languages."""
+        switches = ("plain", "no_color", "low_bandwidth")
+        return {**asked, **{name: True for name in switches if getattr(self, name) and not asked.get(name)}}
 
 
 def config(host: Host, environ: Mapping[str, str]) -> Config:

@@ -10,8 +10,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import pexpect
 import pytest
 
+from steps import settings
 from tests.test_command import GPU_BOX, bringup
 
 COMMAND = f'"{sys.executable}" -I -m tui'
@@ -148,6 +150,35 @@ def test_a_config_file_that_is_wrong_is_wrong_for_people_and_for_programs(words:
     ended = bringup(*words, "--machine", str(GPU_BOX), environ={"XDG_CONFIG_HOME": str(tmp_path)})
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "config.toml" in ended.stderr
+
+
+def test_a_config_file_that_is_wrong_is_named_in_the_language_of_the_call(tmp_path: Path) -> None:
+    (tmp_path / "bringup").mkdir()
+    (tmp_path / "bringup" / "config.toml").write_text("colour = true\n")
+    ended = bringup("--lang", "zh_CN", "detect", environ={"XDG_CONFIG_HOME": str(tmp_path)})
+    assert ended.returncode == 2
+    assert "colour" in ended.stderr
+    assert any("\u4e00" <= char <= "\u9fff" for char in ended.stderr)
+
+
+def test_what_the_config_prefers_counts_where_the_command_line_says_nothing() -> None:
+    preferred = settings.Config(plain=True, no_color=False)
+    assert preferred.under({"plain": False, "no_color": True, "verb": "apply"}) == {"plain": True, "no_color": True, "verb": "apply"}
+    assert settings.Config().under({"low_bandwidth": False}) == {"low_bandwidth": False}
+    assert settings.Config(low_bandwidth=True).under({"low_bandwidth": False}) == {"low_bandwidth": True}
+
+
+def test_a_config_that_prefers_lines_opens_the_wizard_as_lines(tmp_path: Path) -> None:
+    (tmp_path / "bringup").mkdir()
+    (tmp_path / "bringup" / "config.toml").write_text("plain = true\n")
+    environ = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path), "BRINGUP_STATE": str(tmp_path), "TERM": "xterm-256color"}
+    words = ["-I", "-m", "tui", "--machine", str(GPU_BOX), "--offline", "--lang", "en"]
+    child = pexpect.spawn(sys.executable, words, env=environ, dimensions=(24, 80), timeout=60)
+    try:
+        child.expect_exact("q = leave: ")
+        assert b"\x1b[?1049h" not in (child.before or b"")  # the screen that a wizard of screens takes
+    finally:
+        child.close(force=True)
 
 
 # --- how we are called --------------------------------------------------------------------------------

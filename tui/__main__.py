@@ -13,6 +13,7 @@ from steps.errors import BringupError, InputError
 if TYPE_CHECKING:
     from steps.headless.console import Asked, Console
     from steps.language import Language
+    from steps.settings import Config
 
 INTERRUPTED, BROKEN_PIPE = 130, 141
 _BEFORE_GARBAGE = 50_000
@@ -50,7 +51,9 @@ def _guarded(argv: list[str], environ: Mapping[str, str]) -> int:
     asked = options.parsed(argv, environ)
     language: Language = "en"
     try:
-        language = _language(asked, environ)
+        language = _language(asked, environ)  # that of what is said about a config file which is wrong
+        if preferred := _preferred(environ):
+            language, asked = _language(asked, environ, preferred.lang), preferred.under(asked)
         code = run(asked, environ, language)
         _print("", end="", flush=True)
         return code
@@ -81,16 +84,22 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _language(asked: Mapping[str, Any], environ: Mapping[str, str]) -> Language:
-    """Return the language of this call; JSON is English unless a language was asked for. Raises for a config file that is wrong."""
-    from steps.language import config_files, spoken
+def _preferred(environ: Mapping[str, str]) -> Config | None:
+    """Return what the config files say, `None` where there are none; raises for one that is wrong."""
+    from steps.language import config_files
 
-    preferred = None
-    if any(os.path.exists(path) for path in config_files(environ)):
-        from steps import settings
-        from steps.host.local import LocalHost
+    if not any(os.path.exists(path) for path in config_files(environ)):
+        return None
+    from steps import settings
+    from steps.host.local import LocalHost
 
-        preferred = settings.config(LocalHost(), environ).lang
+    return settings.config(LocalHost(), environ)
+
+
+def _language(asked: Mapping[str, Any], environ: Mapping[str, str], preferred: str | None = None) -> Language:
+    """Return the language of this call; JSON is English unless a language was asked for."""
+    from steps.language import spoken
+
     if asked.get("json") and not asked.get("lang"):
         return "en"
     return spoken(asked.get("lang"), environ, preferred)
