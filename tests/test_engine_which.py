@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import resource
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -46,6 +48,15 @@ def test_a_rehearsal_is_meant_only_where_there_is_no_real_run() -> None:
     ran(works("a.one"), rehearsal=True)
     assert {client.find(None).id, client.find_at_work().id} == {real.id}
     assert [summary.rehearsal for summary in client.runs()] == [True, False, True]
+
+
+def test_the_newest_run_is_meant_though_the_clock_was_set_back_since_the_last() -> None:
+    older = ran(works("a.one"))
+    tomorrow = time.time() + 86_400
+    os.utime(Path(older.folder) / "plan.json", (tomorrow, tomorrow))
+    newer = ran(works("a.one"))
+    assert client.find(None).id == newer.id
+    assert [summary.id for summary in client.runs()] == [newer.id, older.id]
 
 
 def test_the_run_at_work_is_the_one_to_come_back_to(tmp_path: Path) -> None:

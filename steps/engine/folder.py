@@ -185,7 +185,7 @@ class RunFolder:
     def began_after(self, other: RunFolder) -> bool:
         """Return whether this run is later than `other`."""
         try:
-            return (self.plan.stat().st_mtime, self.id) > (other.plan.stat().st_mtime, other.id)
+            return (self.plan.stat().st_mtime_ns, self.id) > (other.plan.stat().st_mtime_ns, other.id)
         except OSError:
             return False
 
@@ -209,7 +209,8 @@ def _names() -> Iterator[str]:
 
 def create(plan: Plan, origin: Origin) -> RunFolder:
     """Make the folder of a new run with its immutable files; the plan comes last, so a folder without one was never a run."""
-    taken = {folder.id for folder in all_folders(origin.owner)}
+    others = all_folders(origin.owner)
+    taken = {folder.id for folder in others}
     home = own_runs(origin.owner)
     made = [parent for parent in (*reversed(home.parents), home) if not parent.exists()]
     for parent in made:
@@ -226,6 +227,7 @@ def create(plan: Plan, origin: Origin) -> RunFolder:
         raise InputError("runs-too-many", folder=str(home))
     try:
         _fill(folder, plan, origin)
+        _make_newest(folder, others[-1:])
     except OSError as error:
         shutil.rmtree(folder.path, ignore_errors=True)
         # A full disk names no file.
@@ -244,6 +246,14 @@ def _fill(folder: RunFolder, plan: Plan, origin: Origin) -> None:
     write_whole(folder.plan, encode(plan), gid=origin.owner.gid)
 
 
+def _make_newest(folder: RunFolder, newest: tuple[RunFolder, ...]) -> None:
+    """Let the run be later than the one that was the newest, whatever the clock says: it may have been set back since."""
+    for other in newest:
+        stamp = other.plan.stat().st_mtime_ns
+        if folder.plan.stat().st_mtime_ns <= stamp:
+            os.utime(folder.plan, ns=(stamp + 1, stamp + 1))
+
+
 def own_runs(owner: Owner) -> Path:
     """Return the folder of the runs that this process may work on: root never works on one that lies with a person."""
     return state_folder(root=os.geteuid() == 0, owner=owner) / "runs"
@@ -256,13 +266,13 @@ def all_folders(owner: Owner) -> tuple[RunFolder, ...]:
 
 def folders_in(*places: Path) -> tuple[RunFolder, ...]:
     """Return the runs in these folders, oldest first; those that may not be read are left out."""
-    found: list[tuple[float, str, RunFolder]] = []
+    found: list[tuple[int, str, RunFolder]] = []
     for place in places:
         with contextlib.suppress(OSError):
             for entry in place.iterdir():
                 folder = RunFolder(entry)
                 with contextlib.suppress(OSError):
-                    found.append((folder.plan.stat().st_mtime, entry.name, folder))
+                    found.append((folder.plan.stat().st_mtime_ns, entry.name, folder))
     return tuple(folder for _, _, folder in sorted(found, key=lambda item: item[:2]))
 
 
