@@ -105,6 +105,7 @@ def test_systemd_reads_back_every_word_of_the_unit(context: Context) -> None:
     assert start[1] == r'"/opt/a b/python" "$$HOME \"x\" 50%%"'
     assert 'Environment="PATH=/bin"' in unit
     assert "SECRET" not in unit
+    assert 'RequiresMountsFor="/opt/a b/python" "' in unit  # a home folder of the network comes late
     assert f"ConditionPathExists={str(context.folder.plan).replace('%', '%%')}" in unit
 
 

@@ -48,6 +48,13 @@ def test_what_names_credentials_is_told_from_what_does_not() -> None:
     assert (set(plain), set(hidden)) == ({"A", "D"}, {"B", "C", "E"})
 
 
+@pytest.mark.parametrize("gap", [" ", "\n", "\t", ","])
+@pytest.mark.parametrize("first", ["http://mirror.lan/pypi", "https://mirror.lan/simple", ""])
+def test_credentials_are_found_in_whichever_address_of_a_list_they_stand(first: str, gap: str) -> None:
+    plain, hidden = parted({"A": f"{first}{gap}http://bob:{SECRET}@10.0.0.2/root"})
+    assert (set(plain), set(hidden)) == (set(), {"A"})
+
+
 def test_a_secret_reaches_the_command_and_stands_in_no_file_of_the_run(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = "case $UV_DEFAULT_INDEX in https://ana:*@index*) echo has it $PIP_TIMEOUT;; *) echo lacks it;; esac"
     handle = client.start(plan_of(works("a.slow", 30, 3.0), Run(id="b.told", title="t", argv=("sh", "-c", told))), sudo=None)

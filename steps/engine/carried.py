@@ -48,7 +48,7 @@ def carried_environment(plan: Plan) -> dict[str, str]:
 
 def parted(environment: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return what may be written down with the run, and what names credentials."""
-    hidden = {name: value for name, value in environment.items() if any(holds_credentials(one) for one in re.split(r"[\\s,]+", value))}
+    hidden = {name: value for name, value in environment.items() if any(holds_credentials(one) for one in re.split(r"[\s,]+", value))}
     return {name: value for name, value in environment.items() if name not in hidden}, hidden
 
 

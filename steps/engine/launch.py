@@ -37,6 +37,7 @@ from steps.engine.folder import (
 from steps.engine.lock import busy, holder, is_held, target_lock, try_take
 from steps.engine.runner import UNATTENDED
 from steps.errors import BringupError, Busy, InputError, PreflightError, PrivilegeError
+from steps.host.trusted_path import secure
 from steps.model.plan import digest
 from steps.text import say_error
 
@@ -54,6 +55,7 @@ _CARRIED = (STATE_VARIABLE, "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "PATH", "HOME")
 def main(arguments: list[str] | None = None) -> int:
     """Start or go on with a run; print its id, or say on stderr why not. Returns the exit code."""
     options = _options(sys.argv[1:] if arguments is None else arguments)
+    secure(os.environ)
     try:
         folder = _begun(options)
     except BringupError as error:
@@ -200,9 +202,18 @@ def _by_systemd(folder: RunFolder, argv: tuple[str, ...]) -> None:
     unit = f"bringup-{folder.id}"
     # KillMode=process: stopping the unit stops the runner; dpkg is left to finish, for half a package is worse than none.
     command = ("systemd-run", f"--unit={unit}", "--collect", "--quiet", f"--description=bringup run {folder.id}")
-    ended = subprocess.run((*command, "--property=KillMode=process", *carried, "--", *argv), capture_output=True, text=True, check=False)
+    settings = ("--property=KillMode=process", *carried, "--", *argv)
+    # Started is what was executed: an interpreter that may not be, as by SELinux in a home folder, is heard of at once.
+    ended = _heard(*command, "--service-type=exec", *settings)
+    if ended.returncode and "type" in ended.stderr.lower():  # systemd before 240 knows no such type
+        ended = _heard(*command, *settings)
     if ended.returncode:
         raise PreflightError("unit-refused", unit=unit, reason=ended.stderr.strip()[:200])
+
+
+def _heard(*argv: str) -> subprocess.CompletedProcess[str]:
+    """Return how a short command ended, with what it said."""
+    return subprocess.run(argv, capture_output=True, text=True, check=False)
 
 
 def _by_fork(argv: tuple[str, ...]) -> None:

@@ -88,7 +88,8 @@ def unit_text(folder: RunFolder, argv: tuple[str, ...], environ: Mapping[str, st
     carried = "".join(f"Environment={_quoted(f'{name}={environ[name]}')}\n" for name in _CARRIED if name in environ)
     return (
         f"[Unit]\nDescription=bringup run {folder.id}, after the reboot\n"
-        f"After=network-online.target systemd-modules-load.service dkms.service\nWants=network-online.target\n"
+        f"After=network-online.target systemd-modules-load.service dkms.service remote-fs.target\nWants=network-online.target\n"
+        f'RequiresMountsFor="{_plain(argv[0])}" "{_plain(str(folder.path))}"\n'
         f"ConditionPathExists={_plain(str(folder.plan))}\n\n"
         f"[Service]\nType=exec\nExecStart={' '.join(_quoted(word) for word in argv)}\nKillMode=process\n{carried}\n"
         "[Install]\nWantedBy=multi-user.target\n"

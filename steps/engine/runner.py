@@ -30,6 +30,9 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.umask(0o027)
+    from steps.host.trusted_path import secure
+
+    secure(os.environ)
     for name in _UNUSED:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]
     return _work(Path(words[0]), words[1:])

@@ -1,0 +1,40 @@
+"""Which folders of a PATH root may look for programs in: those that nobody else can put one into."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import MutableMapping
+from pathlib import Path
+
+_FIRST_OF_PEOPLE = 100
+"""Groups below are the system's own on every distribution, such as `staff`, which may write /usr/local on Debian; `users` is 100."""
+
+
+def secure(environ: MutableMapping[str, str]) -> None:
+    """Leave in the PATH of a process of root's only what root alone can change; another person's process keeps its own.
+
+    Plain `su`, and sudo without `secure_path`, hand on the PATH of the person, and with it programs which that person can replace.
+    """
+    if os.geteuid() == 0 and "PATH" in environ:
+        environ["PATH"] = trusted(environ["PATH"])
+
+
+def trusted(path: str) -> str:
+    """Return the folders of `path` that belong to root all the way up and that only root can write; order kept."""
+    return ":".join(folder for folder in path.split(":") if folder.startswith("/") and _roots_alone(Path(folder)))
+
+
+def _roots_alone(folder: Path) -> bool:
+    """Return whether nobody but root can change what is found at `folder`, where its links lead."""
+    try:
+        real = folder.resolve(strict=True)
+        return _is_roots(real.stat(), sticky=False) and all(_is_roots(above.stat(), sticky=True) for above in real.parents)
+    except OSError:
+        return False
+
+
+def _is_roots(seen: os.stat_result, *, sticky: bool) -> bool:
+    """Return whether a folder is root's and no person can write it; where `sticky` will do, others cannot replace what root put there."""
+    open_to_people = seen.st_mode & stat.S_IWOTH or (seen.st_mode & stat.S_IWGRP and seen.st_gid >= _FIRST_OF_PEOPLE)
+    return seen.st_uid == 0 and (not open_to_people or (sticky and bool(seen.st_mode & stat.S_ISVTX)))
