@@ -15,11 +15,12 @@ import pytest
 from steps.errors import PreflightError
 from steps.host.local import LocalHost
 from steps.managers import installer, python
+from steps.managers.fetching import fetching
 from steps.managers.python_scripts import HAS_ALL
 from steps.model.action import AnyAction, Command, RemovePath, Run, Succeeds
 from steps.model.machine import Machine
 from steps.model.plan import Installer, Target
-from steps.model.profile import EnvironmentAnswers, NetworkAnswers, Profile
+from steps.model.profile import EnvironmentAnswers, NetworkAnswers, Profile, answered
 
 LINE = f"{sys.version_info.major}.{sys.version_info.minor}"
 HOME = "/home/ada"
@@ -91,6 +92,36 @@ def test_an_index_with_a_password_is_not_kept_and_its_being_there_is(name: str) 
     assert (found.index_url, found.extra_index_urls, found.index_hidden) == (None, (), True)
     assert b"secret" not in msgspec.json.encode(found)
     assert not settings({name: "https://lab.example/simple"}).index_hidden
+
+
+@pytest.mark.parametrize(
+    ("environ", "config", "without"),
+    [
+        ({}, "no-index = true\n", True),
+        ({}, "no_index = yes\n", True),
+        ({"PIP_NO_INDEX": "1"}, "", True),
+        ({"PIP_NO_INDEX": "0"}, "no-index = true\n", False),
+        ({}, "no-index = false\n", False),
+        ({}, "", False),
+    ],
+)
+def test_a_machine_without_an_index_asks_none_and_takes_its_wheels_from_its_folder(
+    environ: dict[str, str], config: str, *, without: bool
+) -> None:
+    found = settings(
+        environ, {"/etc/pip.conf": f"[global]\nfind-links = /srv/wheels\nextra-index-url = https://more.example/simple\n{config}"}
+    )
+    assert found.no_index is without
+    options = fetching(Profile(), found, ("https://wheels.example/whl/cpu",)).options
+    assert ("--no-index" in options) is without
+    assert ("--extra-index-url" in options) is not without
+    assert options[-2:] == ("--find-links", "/srv/wheels")
+
+
+def test_an_index_that_the_profile_names_is_asked_whatever_pip_is_told() -> None:
+    found = settings({"PIP_NO_INDEX": "1"})
+    options = fetching(answered(Profile(), {"network.pypi": "https://lab.example/simple"}), found, ()).options
+    assert options == ("--index-url", "https://lab.example/simple")
 
 
 def test_a_named_index_of_uv_is_taken_by_its_address() -> None:

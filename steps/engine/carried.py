@@ -29,8 +29,20 @@ _UVS_WORD_FOR = {
     "PIP_FIND_LINKS": ("UV_FIND_LINKS",),
 }
 """uv does not know pip's variables; an address with credentials is in no plan, so it can reach uv only this way."""
-_NEVER = frozenset(("UV_PYTHON", "UV_PROJECT", "UV_PROJECT_ENVIRONMENT", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_REQUIRE_VIRTUALENV"))
-"""They would send the packages somewhere else than the plan says."""
+_NEVER = frozenset(
+    (
+        "UV_PYTHON",
+        "UV_PROJECT",
+        "UV_PROJECT_ENVIRONMENT",
+        "PIP_TARGET",
+        "PIP_PREFIX",
+        "PIP_USER",
+        "PIP_REQUIRE_VIRTUALENV",
+        "PIP_NO_INDEX",
+        "UV_NO_INDEX",
+    )
+)
+"""They would send the packages somewhere else than the plan says, or fetch them from elsewhere."""
 
 
 def carried_environment(plan: Plan) -> dict[str, str]:

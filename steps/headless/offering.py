@@ -89,6 +89,7 @@ def _asked_of(machine: Machine, host: Host, installer: Installer) -> str:
             installer.index_url or "",
             *installer.extra_index_urls,
             *(["hidden"] if installer.index_hidden else []),
+            *(["none"] if installer.no_index else []),
             invoking_owner().name,
         )
     )

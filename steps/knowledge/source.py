@@ -24,7 +24,10 @@ class Source:
 
     def __init__(self, installer: Installer, *, seconds: float, said: Callable[[str], None], access: Access = NOBODY) -> None:
         # Another index than the installer's own would answer for what it does not have.
-        unknown = installer.index_hidden and not access.known
+        unknown = installer.no_index or (installer.index_hidden and not access.known)
+        self._why = (
+            "pip is told to ask no index" if installer.no_index else "the address of the index holds a password, so the index is not asked"
+        )
         extra = (*access.extra, *installer.extra_index_urls)
         self.addresses = () if unknown else index.indexes(access.main or installer.index_url, extra)
         self._ends = time.monotonic() + seconds
@@ -46,7 +49,7 @@ class Source:
     def projects(self, names: Sequence[str]) -> Mapping[str, tuple[Wheel, ...] | None]:
         """Return the wheels of projects, oldest release first; `None` for one that no index could be asked about."""
         if not self.addresses:
-            self._said("the address of the index holds a password, so the index is not asked")
+            self._said(self._why)
             return dict.fromkeys(names)
         return dict(zip(names, self._all([partial(self._project, name) for name in names], names), strict=True))
 

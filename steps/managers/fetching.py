@@ -71,10 +71,11 @@ def fetching(profile: Profile, installer: Installer, indexes: tuple[str, ...]) -
     options: list[str] = []
     network = profile.network
     index = address("pypi", network.pypi) if network.pypi else installer.index_url
-    if index is not None:
-        options += ["--index-url", index]
-    for extra in (*indexes, *installer.extra_index_urls):
-        options += ["--extra-index-url", extra]
+    if installer.no_index and not (network.pypi or network.torch_index):
+        options += ["--no-index"]
+    else:
+        options += ["--index-url", index] if index is not None else []
+        options += [word for extra in (*indexes, *installer.extra_index_urls) for word in ("--extra-index-url", extra)]
     links = (network.find_links,) if network.find_links else installer.find_links
     for link in links:
         options += ["--find-links", link]

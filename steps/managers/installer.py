@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _LINES = tuple(f"3.{minor}" for minor in range(9, 16))
 _INDEX = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
 _EXTRA = ("UV_INDEX", "UV_EXTRA_INDEX_URL", "PIP_EXTRA_INDEX_URL")
+_TRUE = ("y", "yes", "t", "true", "on", "1")
+"""What pip takes for yes."""
 _INTERPRETER_FOLDERS = ("/usr/bin", "/usr/local/bin")
 
 
@@ -47,6 +49,7 @@ def settings(host: Host, environ: Mapping[str, str], *, home: str, user: str | N
         extra_index_urls=extra,
         index_hidden=any(_hidden(environ, names) for names in (_INDEX, _EXTRA)),
         find_links=tuple(dict.fromkeys(links)),
+        no_index=(_said(environ, ("UV_NO_INDEX", "PIP_NO_INDEX")) or config.get("no-index", "")).strip().lower() in _TRUE,
         proxy=proxy[0] if proxy else None,
         certificates=next(filter(None, variables), None) or config.get("cert"),
         home=home,

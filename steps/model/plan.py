@@ -35,6 +35,8 @@ class Installer(Record):
     index_hidden: bool = False
     """Whether the environment names an index with a password: the installer is handed it, it stands nowhere, and nobody else asks."""
     find_links: tuple[str, ...] = ()
+    no_index: bool = False
+    """Whether no index is to be asked: a machine without a way out, whose wheels lie in `find_links`."""
     proxy: str | None = None
     certificates: str | None = None
     home: str = "/root"
