@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import tomli_w
 
+from steps.catalog.frameworks import package_names
 from steps.catalog.prompts import prompt_rows
 from steps.errors import InputError
 from steps.model.profile import Profile, as_tables, holds_credentials
@@ -26,17 +27,39 @@ _KEY = re.compile(r"""^\s*(?:"([^"]*)"|'([^']*)'|([A-Za-z0-9_.-]+))\s*=""")
 _MADE_FOR = "# made for: "
 _OPEN_TABLES = ("frameworks", "prompts")
 """Tables whose keys are names of the catalogue, not of the profile."""
+_VERSION, _LINE, _WORD = r"[0-9][A-Za-z0-9.+!_-]*", r"[0-9]+(\.[0-9]+)*", r"[A-Za-z0-9_][A-Za-z0-9_.@:-]*"
+_SHAPES: Mapping[str, tuple[str, str]] = {
+    "driver.branch": (_LINE, "580"),
+    "driver.ignore": (r"([0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]", "0000:01:00.0"),
+    "toolkit.cuda": (f"{_LINE}|none", "12.8"),
+    "toolkit.cudnn": (f"{_LINE}|none", "9.10"),
+    "toolkit.nccl": (f"{_LINE}|none", "2.27"),
+    "nccl.interface": (r"[\^=]{0,2}[^\s/,\"'#]{1,15}(,[^\s/,\"'#]{1,15})*", "eno1"),
+    "nccl.extra": (r"[^\x00-\x1f\x7f]*", "a single line"),
+    "environment.name": (r"[^\s/\x00-\x1f~$-][^/\x00-\x1f]*", "dl"),
+    "environment.python": (_LINE, "3.12"),
+    "environment.group": (_WORD, "ml"),
+    "frameworks": (_VERSION, "2.9.1"),
+}
+"""What values have to look like that end up in a command or a file, with an example; of a table or a list each value."""
+_LONG = 5
+"""Letters from which on a name that differs by one is hardly another package's."""
+_KEYS: Mapping[str, tuple[str, str]] = {
+    "nccl.extra": ("NCCL_[A-Z0-9_]+", "NCCL_IB_HCA"),
+    "frameworks": ("[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", "torch"),
+}
+"""The same for the keys that a person names."""
 
 
 def parse(text: str, name: str) -> Profile:
     """Return the profile that `text` (of the file `name`) holds.
 
     Raises `InputError` that names the file, the line and the key: `profile-syntax`, `profile-schema`, `profile-key`,
-    `profile-type`, `profile-keep`, `profile-secret`, `profile-prompt`, `profile-prompt-person`.
+    `profile-type`, `profile-shape`, `profile-keep`, `profile-secret`, `profile-prompt`, `profile-prompt-person`.
     """
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # tomllib's own, and Python's for a number of thousands of digits
         raise InputError("profile-syntax", file=name, detail=str(error)) from error
     schema = tables.get("schema", _SCHEMA)
     if type(schema) is not int or schema != _SCHEMA:
@@ -46,6 +69,8 @@ def parse(text: str, name: str) -> Profile:
         profile = msgspec.convert(tables, Profile)
     except msgspec.ValidationError as error:
         raise _type_error(str(error), text, name) from error
+    _refuse_shapes(profile, text, name)
+    _refuse_slips(profile, text, name)
     if profile.driver.source == "keep" and (profile.driver.branch or profile.driver.flavor):
         key = "driver.branch" if profile.driver.branch else "driver.flavor"
         raise InputError("profile-keep", file=name, line=_line(text, key), key=key)
@@ -57,6 +82,63 @@ def parse(text: str, name: str) -> Profile:
         raise InputError("profile-apt-mirror", file=name, line=_line(text, "network.apt"), key="network.apt")
     _refuse_answers(profile, text, name)
     return profile
+
+
+def _refuse_shapes(profile: Profile, text: str, name: str) -> None:
+    """Raise for the first value, or key of a person's naming, that cannot be what it stands for: it would end up in a command or a file."""
+    tables = as_tables(profile)
+    for where, (shape, example) in _SHAPES.items():
+        table, _, key = where.partition(".")
+        found = tables.get(table, {}).get(key) if key else tables.get(table)
+        named = found if isinstance(found, Mapping) else {}
+        for one, value in named.items():
+            key_shape, key_example = _KEYS[where]
+            if re.fullmatch(key_shape, one) is None:
+                raise _shape_error(where, one, key_example, text, name, below=one)
+            if re.fullmatch(shape, value) is None and one != "variant":
+                raise _shape_error(where, value, example, text, name, below=one)
+        values = () if named or found is None else (found,) if isinstance(found, str) else found
+        for value in values:
+            if re.fullmatch(shape, value) is None:
+                raise _shape_error(where, value, example, text, name)
+
+
+def _shape_error(where: str, found: str, example: str, text: str, name: str, *, below: str | None = None) -> InputError:
+    """Return the error for a value of a key, or of the key `below` it; a table in one line has only the line of its own."""
+    key = where if below is None else f"{where}.{below}"
+    line = next((number for number, one in _keys(text) if one == key), _line(text, where))
+    shown, value = ("".join(char if char.isprintable() else "�" for char in one) for one in (key, found[:40]))
+    return InputError("profile-shape", file=name, line=line, key=shown, found=value, example=example)
+
+
+def _refuse_slips(profile: Profile, text: str, name: str) -> None:
+    """Raise for a framework that the catalogue has not, one letter away from one that it has: an index may have something so named."""
+    known = package_names()
+    for key in profile.frameworks:
+        plain = key.lower().replace("_", "-")
+        if key == "variant" or plain in known:
+            continue
+        near = next((one for one in known if len(one) >= _LONG and _is_slip(plain, one) and not _is_other_build(plain, one)), None)
+        if near is not None:
+            raise InputError("profile-key-near", file=name, line=_line(text, f"frameworks.{key}"), key=key, near=near)
+
+
+def _is_slip(typed: str, meant: str) -> bool:
+    """Return whether one letter was typed too many, too few, wrong, or two in the wrong order."""
+    if len(typed) == len(meant):
+        wrong = [at for at, (one, other) in enumerate(zip(typed, meant, strict=True)) if one != other]
+        swapped = len(wrong) == 2 and wrong[1] == wrong[0] + 1 and (typed[wrong[0]], typed[wrong[1]]) == (meant[wrong[1]], meant[wrong[0]])
+        return len(wrong) == 1 or swapped
+    short, long = sorted((typed, meant), key=len)
+    return len(long) == len(short) + 1 and any(long[:at] + long[at + 1 :] == short for at in range(len(long)))
+
+
+def _is_other_build(one: str, other: str) -> bool:
+    """Return whether two names differ by a number or a short word alone, as tensorrt-cu14 and -cu13, tensorflow-cpu and -gpu do."""
+    if re.sub(r"\d", "", one) == re.sub(r"\d", "", other):
+        return True
+    parts, others = one.split("-"), other.split("-")
+    return len(parts) == len(others) > 1 and all(mine == theirs or len(mine) < _LONG for mine, theirs in zip(parts, others, strict=True))
 
 
 def _refuse_answers(profile: Profile, text: str, name: str) -> None:

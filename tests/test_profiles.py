@@ -22,6 +22,19 @@ from steps.text import Language, say_error
         ("[nccl]\nextra = { NCCL_DEBUG = 1 }\n", "profile-type", 2, "nccl.extra"),
         ("[driver]\nignore = ['0000:01:00.0', 3]\n", "profile-type", 2, "driver.ignore"),
         ("driver = 3\n", "profile-type", 1, "driver"),
+        ("[driver]\nbranch = '580; rm -rf /'\n", "profile-shape", 2, "driver.branch"),
+        ("[driver]\nignore = ['0000:01:00.0', 'GPU 0']\n", "profile-shape", 2, "driver.ignore"),
+        ("[toolkit]\ncuda = 'newest'\n", "profile-shape", 2, "toolkit.cuda"),
+        ("[environment]\npython = '3.x'\n", "profile-shape", 2, "environment.python"),
+        ("[environment]\nname = '../x'\n", "profile-shape", 2, "environment.name"),
+        ("[nccl]\ninterface = 'eno1 eno2'\n", "profile-shape", 2, "nccl.interface"),
+        ("[nccl]\nextra = { LD_PRELOAD = 'x.so' }\n", "profile-shape", 2, "nccl.extra.LD_PRELOAD"),
+        ('[nccl]\nextra = { NCCL_A = "x\\ny" }\n', "profile-shape", 2, "nccl.extra.NCCL_A"),
+        ('[nccl]\nextra = { "NCCL_A\\nB" = "x" }\n', "profile-shape", 2, "nccl.extra.NCCL_A�B"),
+        ("[frameworks]\nnumpy = '2.2.6 --index-url http://evil'\n", "profile-shape", 2, "frameworks.numpy"),
+        ("[frameworks]\n'evil; rm' = '1'\n", "profile-shape", 2, "frameworks.evil; rm"),
+        ("[frameworks]\ntouch = '2.14.1'\n", "profile-key-near", 2, "touch"),
+        (f"schema = {'9' * 5000}\n", "profile-syntax", None, None),
         ("[driver]\nsource = 'keep'\nbranch = '580'\n", "profile-keep", 3, "driver.branch"),
         ("[driver]\nsource = 'keep'\nflavor = 'open'\n", "profile-keep", 3, "driver.flavor"),
         ("[prompts]\nconda-term = 'reject'\n", "profile-key-near", 2, "conda-term"),
@@ -30,10 +43,10 @@ from steps.text import Language, say_error
         ("[prompts]\ndpkg-conffile = true\n", "profile-type", 1, "prompts"),
     ],
 )
-def test_a_slip_is_named_with_its_line(text: str, code: str, line: int, key: str) -> None:
+def test_a_slip_is_named_with_its_line(text: str, code: str, line: int | None, key: str | None) -> None:
     with pytest.raises(InputError) as caught:
         profiles.parse(text, "lab.toml")
-    assert (caught.value.code, caught.value.params["line"], caught.value.params["key"]) == (code, line, key)
+    assert (caught.value.code, caught.value.params.get("line"), caught.value.params.get("key")) == (code, line, key)
     assert caught.value.exit_code == 2
     languages: tuple[Language, ...] = ("en", "zh_CN")
     assert all("lab.toml" in say_error(language, caught.value.code, caught.value.params) for language in languages)
@@ -76,8 +89,12 @@ lines_of_versions = st.none() | st.from_regex(r"[0-9]{1,3}(\.[0-9]{1,2})?", full
 @given(
     branch=lines_of_versions,
     cuda=lines_of_versions,
-    name=st.none() | st.text(max_size=20),
-    frameworks=st.dictionaries(st.text(min_size=1, max_size=8), st.text(max_size=8), max_size=3),
+    name=st.none() | st.from_regex(r"[^\s/\x00-\x1f~$-][^/\x00-\x1f]{0,19}", fullmatch=True),
+    frameworks=st.dictionaries(
+        st.from_regex(r"x[A-Za-z0-9._-]{0,6}[A-Za-z0-9]", fullmatch=True),
+        st.from_regex(r"[0-9][A-Za-z0-9.+!]{0,7}", fullmatch=True),
+        max_size=3,
+    ),
 )
 def test_what_is_written_is_read_back(branch: str | None, cuda: str | None, name: str | None, frameworks: dict[str, str]) -> None:
     profile = Profile(
@@ -99,3 +116,10 @@ def test_answers_to_programs_are_read_and_written_back() -> None:
     said = profiles.parse("[prompts]\nconda-terms = 'reject'\nconda-location = '/opt/conda'\n", "lab.toml")
     assert said.prompts == {"conda-terms": "reject", "conda-location": "/opt/conda"}
     assert profiles.parse(profiles.dump(said), "lab.toml") == said
+
+
+@pytest.mark.parametrize(
+    "name", ["onnxruntime", "cupy-cuda14x", "tensorrt-cu14", "tensorflow-cpu", "Torch", "scikit_learn", "torchtext", "torchdata", "jaxlib"]
+)
+def test_a_package_that_is_merely_named_like_a_known_one_is_taken(name: str) -> None:
+    assert profiles.parse(f"[frameworks]\n{name} = '1.0'\n", "lab.toml").frameworks == {name: "1.0"}

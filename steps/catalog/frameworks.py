@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal
 
@@ -266,6 +267,18 @@ def other(package: str, version: str) -> OtherRelease | None:
 def discontinued() -> Mapping[str, Discontinued]:
     """Return the names that no longer install."""
     return {row.package: row for row in rows("frameworks.toml", "discontinued", Discontinued)}
+
+
+BIG_THREE = ("torch", "tensorflow", "jax")
+"""The frameworks with tables of their own."""
+
+
+@remembered
+def package_names() -> tuple[str, ...]:
+    """Return every distribution name that the tables know: with rows of its own, withdrawn, in a set, or needed by one that has rows."""
+    needed = (re.split(r"[^A-Za-z0-9._-]", one, maxsplit=1)[0] for row in others() for one in row.requires)
+    built = (*BIG_THREE, *(row.package for row in others()), *discontinued(), *(one for each in package_sets() for one in each.packages))
+    return tuple(sorted({name.lower().replace("_", "-") for name in (*built, *needed)}))
 
 
 def rocm_torch() -> tuple[RocmTorch, ...]:

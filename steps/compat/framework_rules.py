@@ -35,7 +35,6 @@ TESTED = "both wheels installed in one environment, 2026-11-30"
 FIRST_CUDA_ON_ARM = (2, 4)
 CUDA_ON_ARM = "https://github.com/pytorch/builder/issues/1971"
 """Which release of PyTorch was the first with a CUDA wheel for aarch64, and where that stands."""
-BIG_THREE = ("torch", "tensorflow", "jax")
 
 
 @remembered
@@ -50,12 +49,30 @@ def _known(name: str) -> frozenset[str]:
 
 def unknown_framework(case: Case) -> Found:
     """A release that is not in the tables."""
-    wanted = {name: case.answers.frameworks[name] for name in BIG_THREE if name in case.answers.frameworks}
+    wanted = {name: case.answers.frameworks[name] for name in catalog.BIG_THREE if name in case.answers.frameworks}
     return tuple(
         framework_finding("unknown-version", "info", (), None, f"{name} {version}", what=f"{name} {version}")
         for name, version in wanted.items()
         if version.partition("+")[0] not in _known(name)
     )
+
+
+def unknown_package(case: Case) -> Found:
+    """A name that is not in the tables: an index may have something of that name, and we know nothing of it."""
+    names = catalog.package_names()
+    return tuple(
+        framework_finding("unknown-package", "info", (), None, name, package=name)
+        for name in case.answers.frameworks
+        if name != "variant" and name.lower().replace("_", "-") not in names
+    )
+
+
+def variant_unused(case: Case) -> Found:
+    """A variant where nothing is wanted that comes in variants."""
+    wanted = case.answers.frameworks
+    if "variant" not in wanted or any(name in wanted for name in (*catalog.BIG_THREE, "torchvision", "torchaudio")):
+        return ()
+    return (framework_finding("variant-unused", "warning", (), None, wanted["variant"], variant=wanted["variant"]),)
 
 
 def no_such_variant(case: Case) -> Found:
@@ -285,6 +302,8 @@ RULES: tuple[Callable[[Case], Found], ...] = (
     kernels_unconfirmed,
     tensorflow_unconfirmed,
     unknown_framework,
+    unknown_package,
+    variant_unused,
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import chain
 
-from steps.catalog.versions import at_least, number
+from steps.catalog.versions import at_least, line, number
 from steps.compat import forward, library_rules
 from steps.compat.case import Case
 from steps.compat.findings import MINOR, Bound, beyond, toolkit_finding
@@ -28,7 +28,23 @@ def unknown_cuda(case: Case) -> Found:
         )
     if wanted.nccl and wanted.nccl != "none" and not library_rules.nccl_line(wanted.nccl):
         found.append(toolkit_finding(case, "unknown-version", "info", (), None, subject=f"NCCL {wanted.nccl}", what=f"NCCL {wanted.nccl}"))
-    return tuple(found)
+    return (*found, *_not_installed(case, found))
+
+
+def _not_installed(case: Case, unknown: list[Finding]) -> Found:
+    """Return a warning for each unknown line that is not here already: no package can be named for it, and so no step of the plan."""
+    machine, wanted = case.machine, case.answers.toolkit
+    here = {
+        "CUDA": any(one.version and line(one.version) == case.cuda for one in machine.toolkits),
+        "cuDNN": any(one.version and one.version.startswith(f"{wanted.cudnn}.") for one in machine.cudnn),
+        "NCCL": any(one.version and one.version.startswith(f"{wanted.nccl}.") for one in machine.nccl),
+    }
+    lacking = (str(finding.params["what"]) for finding in unknown)
+    return tuple(
+        toolkit_finding(case, "no-package-known", "warning", (), None, subject=what, what=what)
+        for what in lacking
+        if not here[what.partition(" ")[0]]
+    )
 
 
 def gpu_unsupported_by_cuda(case: Case) -> Found:
