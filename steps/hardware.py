@@ -13,7 +13,7 @@ from steps.detect import measures, topology, ways
 from steps.model.action import AnyAction
 from steps.model.base import Phrase, Words, phrase
 from steps.model.choice import Choice, Mark, Note, Option
-from steps.model.finding import Finding, Severity, StepKey
+from steps.model.finding import Finding, Patch, Severity, StepKey
 from steps.model.machine import Accelerator, Machine, judged
 from steps.model.plan import Target
 from steps.model.profile import Profile
@@ -59,6 +59,15 @@ def check(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
 def actions(machine: Machine, answers: Profile, target: Target) -> tuple[AnyAction, ...]:
     """Hardware is bought, not installed."""
     return ()
+
+
+GOALS = ("learn", "fine-tune", "train", "many-gpus")
+"""What a machine may be wanted for, the least demanding first."""
+
+
+def next_goal(answers: Profile) -> Patch:
+    """Return the answer that takes the goal after the present one, the first after the last."""
+    return {f"{KEY}.goal": GOALS[(GOALS.index(say_goal(answers)) + 1) % len(GOALS)]}
 
 
 def say_goal(answers: Profile) -> str:

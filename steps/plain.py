@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterator
 
-from steps import tuning
+from steps import hardware, tuning
 from steps.model.base import Words, phrase
 from steps.model.choice import Choice, Option
 from steps.model.finding import Finding
@@ -18,7 +19,9 @@ from steps.text import Language, say, say_finding
 Ask = Callable[[str], str | None]
 """Shows a prompt and returns the line typed, or `None` at the end of input."""
 Write = Callable[[str], None]
-BACK, QUIT, HELP = "b", "q", "?"
+BACK, QUIT, HELP, OTHER_GOAL = "b", "q", "?", "o"
+_NAME = 28
+"""Columns that an option's name is given."""
 
 
 class Quit(Exception):
@@ -61,7 +64,7 @@ class PlainWizard:
         return self._line(self._say(phrase("cli.plain.start"))).lower() in ("y", "yes")
 
     def _step(self, step: Step, number: int, total: int) -> int:
-        """Run one step; return how far to move: 1, or -1 for back."""
+        """Run one step; return how far to move: 1, -1 for back, 0 to show it anew."""
         title = self._say(phrase(f"{step.KEY}.title"))
         self._write("")
         self._write(self._say(phrase("cli.plain.step", number=number, total=total, title=title)))
@@ -75,8 +78,19 @@ class PlainWizard:
             if choice.kind != "facts" and not self._answer(choice):
                 return -1
         if all(choice.kind == "facts" for choice in step.choices(self._machine, self._answers)):
-            return -1 if self._line(self._say(phrase("cli.plain.go-on"))) == BACK else 1
+            return self._after_facts(of_goal=step.KEY == hardware.KEY)
         return 1
+
+    def _after_facts(self, *, of_goal: bool) -> int:
+        """Ask where to go from a step that only shows; facts that are graded for a goal can be shown for another."""
+        while True:
+            line = self._line(self._say(phrase("cli.plain.go-on-goal" if of_goal else "cli.plain.go-on")))
+            if of_goal and line == OTHER_GOAL:
+                self._answers = answered(self._answers, hardware.next_goal(self._answers))
+                return 0
+            if line in ("", BACK):
+                return -1 if line == BACK else 1
+            self._write(self._say(phrase("cli.plain.not-taken", line=line)))
 
     def _show(self, choice: Choice) -> None:
         """Write the group's heading and one line an option."""
@@ -84,7 +98,7 @@ class PlainWizard:
             self._write(self._say(choice.title))
         for number, option in enumerate(choice.options, start=1):
             name = " ".join(filter(None, (self._say(option.label), self._say(option.detail))))
-            self._write(f"  {number:>2}  {name:<28}{self._verdict(option)}")
+            self._write(f"  {number:>2}  {name}{' ' * (_NAME - _columns(name))}{self._verdict(option)}")
 
     def _verdict(self, option: Option) -> str:
         """Return the option's word, and for one that cannot work the first reason."""
@@ -165,3 +179,8 @@ class PlainWizard:
 
     def _say(self, words: Words) -> str:
         return say(self._language, words)
+
+
+def _columns(text: str) -> int:
+    """Return how many columns a terminal gives the text: two for a Chinese character."""
+    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)

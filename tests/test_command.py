@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -153,6 +154,24 @@ def test_without_root_the_rest_is_written_down_for_the_administrator(tmp_path: P
     assert "Hand them to your administrator" in ended.stderr
     assert "apt-get install" in ended.stderr
     assert "Driver 580 open" not in ended.stdout
+
+
+def test_the_plain_wizard_takes_no_word_for_going_on_and_shows_another_goal(tmp_path: Path) -> None:
+    ended = bringup("--plain", "--machine", str(GPU_BOX), state=tmp_path, stdin="x\no\nq\n")
+    assert "x was not taken." in ended.stdout
+    assert ended.stdout.count("Step 1 of") == 2
+    assert "Goal: train on many GPUs." in ended.stdout
+    assert "Step 2 of" not in ended.stdout
+
+
+def test_the_columns_of_the_plain_wizard_stand_below_each_other_in_chinese_too(tmp_path: Path) -> None:
+    ended = bringup("--plain", "--lang", "zh_CN", "--machine", str(GPU_BOX), state=tmp_path, stdin="q\n")
+    rows = [line for line in ended.stdout.splitlines() if line.startswith("   ") and line.strip()[:1].isdigit()]
+    starts = {
+        sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in row[: row.rindex(" ")]) for row in rows if row.count(" ") > 8
+    }
+    assert rows
+    assert len(starts) == 1
 
 
 def test_the_plain_wizard_walks_every_step_and_leaves_without_a_change(tmp_path: Path) -> None:

@@ -104,6 +104,9 @@ def again(verb: str, asked: Mapping[str, Any], environ: Mapping[str, str], conso
     if verb == "resume":
         handle.resume(sudo=privilege.sudo(), attended=_on_terminal() and not console.asked.json)
     elif verb == "undo":
+        write = console.err if console.asked.json else console.out
+        for path in handle.goes_with_undo():
+            write(say(console.asked.language, phrase("run.ask.undo.gone", path=path)))
         if not console.asked.yes and not _confirmed_undo(handle, console):
             raise Cancelled("cancelled")
         handle.undo(sudo=privilege.sudo())
@@ -166,7 +169,5 @@ def _on_terminal() -> bool:
 
 def _confirmed_undo(handle: RunHandle, console: Console) -> bool:
     """Ask for the typed word; nothing that cannot be taken back starts on Enter."""
-    for path in handle.goes_with_undo():
-        console.out(say(console.asked.language, phrase("run.ask.undo.gone", path=path)))
     prompt = say(console.asked.language, phrase("cli.plain.undo", count=len(handle.plan.actions), run=handle.id))
     return dialogue.agreed(prompt, "undo")

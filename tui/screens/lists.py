@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from steps import hardware
 from steps.errors import BringupError
 from steps.model.base import phrase
 from steps.text import FindingPart, say_finding
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from steps.model.finding import Finding
     from steps.model.run import RunSummary
 
-_GOALS = ("learn", "fine-tune", "train", "many-gpus")
 _PALETTES: tuple[PaletteName, ...] = ("dark", "light", "ansi", "mono")
 _RUN_MARKS = {"done": "good", "undone": "info", "failed": "bad", "undo-failed": "bad", "cancelled": "catch", "reboot": "catch"}
 _SEVERITIES = ("error", "warning", "info", "ok")
@@ -46,7 +46,7 @@ class OptionsPage(ListPage):
 
     def _goal(self) -> str:
         """Return what the machine is wanted for."""
-        return self.wizard.answers.hardware.goal or "train"
+        return hardware.say_goal(self.wizard.answers)
 
     def explained(self, key: str) -> str:
         """Return what the option changes."""
@@ -57,7 +57,7 @@ class OptionsPage(ListPage):
         shell = self.shell
         match key:
             case "goal":
-                self.wizard.take({"hardware.goal": _GOALS[(_GOALS.index(self._goal()) + 1) % len(_GOALS)]})
+                self.wizard.take(hardware.next_goal(self.wizard.answers))
             case "theme":
                 shell.use_palette(_PALETTES[(_PALETTES.index(shell.palette) + 1) % len(_PALETTES)])
             case "marks":

@@ -194,7 +194,12 @@ class ReviewScreen(MenuPage):
         enter = {"start": "key.start-run", "save": "key.save", "request": "key.request"}.get(self.at, "key.change")
         count = len(self.wizard.steps)
         keys = [
-            Key(("enter", "space"), "open", "Enter", ui("key.why-not" if self.at == "start" and self._errors() else enter)),
+            Key(
+                ("enter",) if self.at == "start" else ("enter", "space"),
+                "open",
+                "Enter",
+                ui("key.why-not" if self.at == "start" and self._errors() else enter),
+            ),
             Key(tuple(str(at) for at in range(1, count + 1)), "number", f"1-{count}", ui("key.change")),
             Key(("s",), "save", "s", ui("key.save-profile")),
         ]
