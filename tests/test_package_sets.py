@@ -32,6 +32,18 @@ def test_every_set_is_whole_and_without_an_error_on_real_machines(name: str, row
     assert [one.code for one in solve.judge_frameworks(here, best) if one.severity == "error"] == []
 
 
+def test_beside_an_older_driver_that_is_kept_every_row_is_taken_in_the_build_that_goes_with_it() -> None:
+    here = captured("rtx4090x4-epyc")
+    keeping = answered(Profile(), {"driver.source": "keep"})
+    shown = {choice.key: choice for choice in frameworks.choices(here, keeping)}
+    rows = (*shown["frameworks"].options, *shown["frameworks.sets"].options)
+    assert [row.value for row in rows if row.mark != "good"] == []
+    for row in rows:
+        taken = answered(keeping, row.patch)
+        assert [one.code for one in solve.judge_frameworks(here, taken) if one.severity == "error"] == []
+    assert answered(keeping, shown["frameworks"].options[0].patch).frameworks["variant"] == "cu126"
+
+
 def test_what_is_compiled_here_brings_the_nvcc_of_pytorchs_own_cuda_only_for_cards_that_can_run_it() -> None:
     llm = next(row for row in SETS if row.build)
     ampere, turing = (package_sets.advised(machine(card), llm).choices for card in ("3090", "t4"))

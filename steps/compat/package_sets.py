@@ -26,18 +26,18 @@ def named(name: str) -> catalog.PackageSet | None:
     return next((row for row in catalog.package_sets() if row.name == name), None)
 
 
-def advised(machine: Machine, chosen: catalog.PackageSet) -> Recommendation:
-    """Return the complete choices with this set in an environment of its name, or what forbids it.
+def advised(machine: Machine, chosen: catalog.PackageSet, beside: tuple[str, ...] = ()) -> Recommendation:
+    """Return the complete choices with this set in an environment of its name, `beside` other wishes, or what forbids it.
 
     Where the set has a package to build and a card that runs it, the toolkit of PyTorch's own CUDA and the tools belong to it.
     """
-    plain = solve.recommend(machine, chosen.packages)
+    plain = solve.recommend(machine, (*chosen.packages, *beside))
     if plain.choices is None:
         return plain
     found = plain
     cuda = _nvcc(Case(machine, plain.choices), chosen)
     if cuda is not None and chosen.build is not None:
-        built = solve.recommend(machine, (*chosen.packages, *chosen.build.tools, f"cuda=={cuda}"))
+        built = solve.recommend(machine, (*chosen.packages, *chosen.build.tools, f"cuda=={cuda}", *beside))
         found = built if built.choices is not None else plain
     # Its own name: what is there already, for other work, is not added to.
     return msgspec.structs.replace(found, choices=answered(found.choices or plain.choices, {"environment.name": chosen.name}))
@@ -55,7 +55,7 @@ def _nvcc(case: Case, chosen: catalog.PackageSet) -> str | None:
 
 def taking(machine: Machine, answers: Profile, chosen: catalog.PackageSet) -> Patch:
     """Return what adds a set to answers: what is chosen already stays as it is."""
-    best = advised(machine, chosen).choices
+    best = advised(machine, chosen, solve.beside_driver(Case(machine, answers))).choices
     if best is None:
         return {}
     patch = {f"frameworks.{name}": version for name, version in best.frameworks.items() if name not in answers.frameworks}

@@ -12,6 +12,7 @@ from steps.compat.newest import older_releases
 from steps.compat.repairs import repaired
 from steps.compat.search import solve
 from steps.compat.wishes import parse
+from steps.errors import InputError
 from steps.model.base import Record, Words
 from steps.model.finding import Finding
 from steps.model.machine import Machine
@@ -70,6 +71,22 @@ def recommend(machine: Machine, wishes: tuple[str, ...] = ()) -> Recommendation:
     """
     # Every step asks for what is recommended without wishes, at every key.
     return once(machine, ("recommended", *wishes), lambda: _recommended(machine, wishes))
+
+
+def beside_driver(case: Case) -> tuple[str, ...]:
+    """Return the wish for the driver that the answers keep or name, where that is not the recommended one: the rest has to go with it.
+
+    Empty too where the driver's branch is not known, or none of the tables'.
+    """
+    said, best = case.answers.driver, recommend(case.machine).choices
+    branch = case.driver.branch
+    if branch is None or not (said.source or said.branch) or (best is not None and Case(case.machine, best).driver.branch == branch):
+        return ()
+    wish = (f"driver=={branch}",)
+    try:
+        return wish if recommend(case.machine, wish).choices is not None else ()
+    except InputError:
+        return ()
 
 
 def _recommended(machine: Machine, texts: tuple[str, ...]) -> Recommendation:

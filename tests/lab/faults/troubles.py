@@ -111,13 +111,20 @@ def full(place: str) -> Trouble:
     return strike
 
 
+_BUSY = 5.0
+"""So long is tried to make a folder read-only; seconds. Where that never comes about, nothing is wrong with the run."""
+
+
 def read_only(folder: str) -> Trouble:
     """Return a folder of the system that can no longer be written in, as after an error of the disk."""
 
     def strike(world: World, rng: Random) -> Heal:
         at = f"{world.root}{folder}"
         subprocess.run(("mount", "--bind", at, at), check=True)
-        subprocess.run(("mount", "-o", "remount,bind,ro", at), check=True)
+        # While a file below is open for writing, as dpkg's often is, the kernel says that it is busy.
+        until = time.monotonic() + _BUSY
+        while subprocess.run(("mount", "-o", "remount,bind,ro", at), check=False).returncode and time.monotonic() < until:
+            time.sleep(0.02)
         return lambda: void(subprocess.run(("umount", "-l", at), check=True))
 
     return strike
