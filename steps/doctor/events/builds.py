@@ -92,14 +92,15 @@ class CompilerRefused(Event):
 
 @parses(
     r"(?P<header>/\S*host_config\.h):\d+.{0,40}?unsupported (?:GNU|clang) version! (?:gcc|clang) versions? later than (?P<newest>\d+)|"
+    r"(?P<old>/\S*host_config\.h):\d+.{0,40}?unsupported GNU version! gcc (?P<up>\d+)(?:\.\d+)? and up are not supported|"
     r"(?P<other>/\S*host_config\.h):\d+.{0,40}?unsupported clang version! clang version must be less than (?P<below>\d+)",
     "unsupported GNU version", "unsupported clang version", "host_config.h",
     lines=2,
 )  # fmt: skip
 def compiler_refused(found: re.Match[str], at: Place) -> CompilerRefused:
     """Recognise the error of the header that checks compilers."""
-    newest = int(found["newest"]) if found["newest"] else int(found["below"]) - 1
-    return CompilerRefused(place=at, header=found["header"] or found["other"], newest=newest)
+    newest = int(found["newest"] or found["up"] or 0) or int(found["below"]) - 1
+    return CompilerRefused(place=at, header=found["header"] or found["old"] or found["other"], newest=newest)
 
 
 class HeaderMissing(Event):

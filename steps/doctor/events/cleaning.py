@@ -60,10 +60,17 @@ _STAMP = re.compile(
     r"(?:(?:stdout|stderr) [FP] )?"
     r"(?:\[ *(?P<boot>\d{1,8}\.\d{1,9})\] ?)?"
 )
+_LABEL = re.compile(
+    r"(?:\[(?:rank|default)_?\d+\]: ?|\[\d+,\d+\]<std(?:out|err)>: ?|#\d+ \d+\.\d+ |\d{1,4}: (?=[ \t]|[^\s:]+[ :])|[a-z][\w.-]* +\| |> ?)"
+)
+"""Whose line it is, as launchers of many processes (torchrun, mpirun, srun), container builders and quotes write it before each."""
 
 
 def unstamped(line: str) -> tuple[str, float | None]:
-    """Return a line without the stamps of dmesg, syslog or the journal, and its time: seconds since the boot, else since 1970."""
+    """Return a line without its label and the stamps of dmesg, syslog or the journal, and its time: seconds since the boot, else 1970."""
+    label = _LABEL.match(line)
+    if label is not None:
+        line = line[label.end() :]
     found = _STAMP.match(line)
     if found is None or found.end() == 0:
         return line, None

@@ -213,3 +213,18 @@ class ReadingTold(Event):
 def reading_told(found: re.Match[str], at: Place) -> ReadingTold:
     """Recognise a name, a temperature or a fan speed."""
     return ReadingTold(place=at)
+
+
+class OperatorDriver(Event):
+    """The GPU Operator brings a driver to the node; `blocked` when it met one that is loaded already."""
+
+    blocked: bool = False
+
+
+@parses(
+    r"(?P<blocked>Could not unload NVIDIA driver kernel modules, driver is in use)|nvidia-driver-(?:daemonset|ctr)\b|/run/nvidia/driver\b",
+    "Could not unload NVIDIA driver", "nvidia-driver-daemonset", "nvidia-driver-ctr", "/run/nvidia/driver",
+)  # fmt: skip
+def operator_driver(found: re.Match[str], at: Place) -> OperatorDriver:
+    """Recognise its containers, the folder that it mounts, and the installer inside."""
+    return OperatorDriver(place=at, blocked=found["blocked"] is not None)

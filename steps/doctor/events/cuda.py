@@ -34,6 +34,13 @@ _NUMBERS: tuple[tuple[str, int], ...] = (
     ("cudaerrorunknown", 999),
 )
 
+_BEFORE = (
+    *(f"{word}{then}" for word in ("rror", "RROR") for then in (" ", "=", ": ", " (", "(", " code ", " code: ", " code=")),
+    *(f"code{then}" for then in (" ", "=", ": ", "(")),
+    "turned ", "turned: ", "ailed: ", "ailed with ", "ailure ", "ailure: ", "uccess (",
+)  # fmt: skip
+"""What programs write before the number of an error."""
+
 
 @parses(
     r"system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|cudaErrorSystemNotReady|"
@@ -41,12 +48,14 @@ _NUMBERS: tuple[tuple[str, int], ...] = (
     r"CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE|unsupported display driver ?/ ?cuda driver combination|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH|"
     r"cudaErrorSystemDriverMismatch|CUDA driver version is insufficient|cudaErrorInsufficientDriver|cuda driver library init failure: 3|"
     r"CUDA_ERROR_NOT_INITIALIZED|cudaErrorInitializationError|CUDA_ERROR_UNKNOWN|cudaErrorUnknown|"
-    r"CUDA (?:initialization|unknown error)[^\n]{0,60}unknown error|CUDA unknown error|(?:[Ee]rror|returned|code:?|"
-    r"cuInit\D{0,20}) ?(?P<number>802|803|804|999)\b",
+    r"CUDA (?:initialization|unknown error)[^\n]{0,60}unknown error|CUDA unknown error|"
+    r"(?:error|returned|code|failed|failure|cudaSuccess|cuInit\D{0,20})\W{0,3}(?P<number>802|803|804|999)\b|"
+    r"\b(?:30|999)\)? ?(?::|->|\() ?unknown error",
     "ystem not yet", "SYSTEM_NOT_READY", "SystemNotReady", "orward compatibility", "COMPAT_NOT_SUPPORTED", "unsupported display driver",
     "DRIVER_MISMATCH", "DriverMismatch", "version is insufficient", "InsufficientDriver", "init failure: 3", "ERROR_NOT_INITIALIZED",
     "InitializationError", "ERROR_UNKNOWN", "ErrorUnknown", "CUDA unknown error", "CUDA initialization", "cuInit",
-    *(f"{word} {number}" for word in ("rror", "RROR", "turned", "code", "code:") for number in (802, 803, 804, 999)),
+    "unknown error",
+    *(f"{before}{number}" for before in _BEFORE for number in (802, 803, 804, 999)),
     flags=re.IGNORECASE,
 )  # fmt: skip
 def cuda_error(found: re.Match[str], at: Place) -> CudaError | None:

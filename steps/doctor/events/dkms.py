@@ -94,9 +94,10 @@ def build_exited(found: re.Match[str], at: Place) -> BuildFailed:
 
 @parses(r"\(bad exit status: \d+\)", "bad exit status: ")
 def build_status(found: re.Match[str], at: Place) -> BuildFailed:
-    """Recognise the step that failed; what it was for stands around it."""
+    """Recognise the step that failed; what it was for stands around it: NVIDIA's makefiles alone take variables that begin so."""
     kernel = re.search(r"(?:KERNEL_UNAME|KERNELVER|KVER|kernelver)=(\S+)", at.text)
-    return BuildFailed(place=at, kernel=kernel[1] if kernel else None)
+    ours = re.search(r"\bNV_(?:VERBOSE|EXCLUDE\w*|KERNEL\w*)=|\bIGNORE_XEN_PRESENCE=", at.text)
+    return BuildFailed(place=at, kernel=kernel[1] if kernel else None, module="nvidia" if ours else None)
 
 
 @parses(
@@ -127,6 +128,15 @@ def build_log(found: re.Match[str], at: Place) -> BuildLog:
 
 
 @parses(
+    r"dkms (?:install|build|add|autoinstall)[^\n]*? -m (?P<module>nvidia|amdgpu)[\w-]*(?:/| +-v +)(?P<version>\d[\w.:~+-]*)",
+    "dkms install", "dkms build", "dkms add",
+)  # fmt: skip
+def build_asked(found: re.Match[str], at: Place) -> BuildLog:
+    """Recognise a command with the module and its version in options."""
+    return BuildLog(place=at, module=found["module"], version=found["version"])
+
+
+@parses(
     r"(?:Setting up|Processing|Loading new|Building module:?|dkms (?:install|build|add)[^\n]*?) "
     r"(?P<module>nvidia|amdgpu)(?:-(?:dkms|current|srv|open|kernel))*[\w-]*?[ /-]\(?(?P<version>\d[\w.:~+-]*)",
     "etting up nvidia", "etting up amdgpu", "oading new nvidia", "oading new amdgpu", "dkms install", "dkms build",
@@ -144,10 +154,9 @@ class CodeError(Event):
 
 
 @parses(
-    r"(?P<file>/\S*dkms/(?:nvidia|amdgpu)\S*?\.[ch]):\d+(?::\d+)?: (?:fatal )?error: (?!unrecognized|unknown arg)[^\n]*",
-    "error: implicit", "error: too ", "error: unknown type", "has no member", "undeclared", "incompatible pointer",
-    "error: passing argument",
-    "error: expected", "error: conflicting types", "fatal error: ",
+    r"(?P<file>(?:/\S*dkms/(?:nvidia|amdgpu)|\S*/NVIDIA-Linux-|/usr/src/(?:nvidia|amdgpu)|\S*open-gpu-kernel-modules|\S*\bkernel-open/|"
+    r"nvidia(?:-\w+)?/)\S*?\.[ch]):\d+(?::\d+)?: (?:fatal )?error: (?!unrecognized|unknown arg)[^\n]*",
+    ": error: ", ": fatal error: ",
 )  # fmt: skip
 def code_error(found: re.Match[str], at: Place) -> CodeError:
     """Recognise an error at a place in the driver's source."""

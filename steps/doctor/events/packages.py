@@ -37,6 +37,15 @@ def changed_by_pacman(found: re.Match[str], at: Place) -> Changed:
     return Changed(place=at, name=found["name"], old=found["old"], new=found["new"])
 
 
+@parses(
+    r"(?:^| )(?P<name>(?:(?:lib(?:32)?)?nvidia|xserver-xorg-video-nvidia|cuda-drivers)[\w.+-]*)(?=\s|$)",
+    "that will be upgraded",
+)  # fmt: skip
+def changed_unattended(found: re.Match[str], at: Place) -> Changed:
+    """Recognise the driver's packages in the log of unattended-upgrades, which names no versions."""
+    return Changed(place=at, name=found["name"])
+
+
 class Unmet(Event):
     """apt cannot have what a package depends on; `other` is the version that would be installed instead, if apt names one."""
 
@@ -181,7 +190,7 @@ def overwrite(found: re.Match[str], at: Place) -> Overwrite:
 @parses(
     r"['\"`‘“«»] ?(?P<file>/[^'\"’”«»]+?) ?['\"’”«»][^\n]{0,80}?"
     r"(?:other instances of package|autres instances du paquet|anderen Instanzen des Paket\w+|otras instancias del paquetes?|"
-    r"outras instâncias do pacote|altre istanze del pacchetto|других экземпляров пакета|软件包) (?P<package>[a-z0-9][\w.+-]*)(?::\w+)?",
+    r"outras instâncias d[eo] pacote|altre istanze del pacchetto|других экземпляров пакета|软件包) (?P<package>[a-z0-9][\w.+-]*)(?::\w+)?",
     "other instances of", "autres instances du", "anderen Instanzen", "otras instancias", "outras instâncias", "altre istanze",
     "других экземпляров", "的其他实例",
     lines=2,
@@ -189,6 +198,20 @@ def overwrite(found: re.Match[str], at: Place) -> Overwrite:
 def overwrite_shared(found: re.Match[str], at: Place) -> Overwrite:
     """Recognise the quarrel of two architectures of one package, in some languages."""
     return Overwrite(place=at, file=found["file"], package=found["package"], shared=True)
+
+
+@parses(
+    r"/(?:\d+-)?(?P<archive>[a-z0-9][\w.+-]*)_[^\s_]+_(?P<arch>\w+)\.deb \(--(?:unpack|install)\) ?:[^\n]*\n?[^\n]*?"
+    r"['\"`‘’“„«»]? ?(?P<file>/(?!\S*\.deb\b)[^\s'\"’”«»]+)[^\n]*?(?<![\w.+-])(?:(?P=archive):(?P=arch)(?![\w.+-])|"
+    r"(?P<package>[a-z][\w.+-]*\w)(?::\w+)? (?P<version>\d[\w.+:~-]*))",
+    "(--unpack)", "(--install)",
+    lines=2,
+)  # fmt: skip
+def overwrite_in_any_language(found: re.Match[str], at: Place) -> Overwrite | None:
+    """Recognise both quarrels by what is not translated: the archive, the path, and the package that has the file already."""
+    if any(word in at.text for word in ("which is also in package", "other instances of")):
+        return None
+    return Overwrite(place=at, file=found["file"], package=found["package"] or found["archive"], shared=found["package"] is None)
 
 
 class ArchitecturesDiffer(Event):
