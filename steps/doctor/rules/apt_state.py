@@ -32,6 +32,7 @@ from steps.doctor.facts.packages import Row, role
 from steps.doctor.facts.processes import running
 from steps.doctor.facts.repositories import codenames, token
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
+from steps.doctor.rules.mixed_install import one_branch
 from steps.doctor.rules.ssh_installer import half_configured
 from steps.doctor.told import Fact, Told, fact
 
@@ -219,7 +220,7 @@ def conflicting_branch(seen: Evidence) -> Answer:
     asked = next(
         (one for one in seen.commands("apt", "apt-get", "aptitude", "dnf", "yum") if any(role(_bare(word)) for word in one.words)), None
     )
-    if any(_bound(event) or _old_branch(event) for event in seen.all(Unmet)) or any(
+    if any(_bound(event) or _old_branch(event) or one_branch(event) for event in seen.all(Unmet)) or any(
         event.why == "other" and event.relation == "=" for event in exact
     ):
         return None

@@ -24,7 +24,7 @@ def _beyond(event: CardUnfit) -> str | None:
         return "newer"
     if event.most is not None and own > event.most:
         return "near"
-    return None if event.most or event.least else "unlisted"
+    return None if (event.most or event.least) and not event.left_out else "unlisted"
 
 
 @rule("capability-warning-same-major")

@@ -75,8 +75,10 @@ def link_errors(seen: Evidence) -> Answer:
             if elsewhere
             else found(CERTAIN, *data[:3], port=named[0].address if named and named[0].address else "?", count=count)
         )
-    if len(data) > 1 or (data and _lost(seen)):
-        return found(LIKELY, *data[:2], _lost(seen), port=(data[0].address or "?"), count=len(data))
+    # A report and the bit in the line below it are one error.
+    told = named or data
+    if len(told) > 1 or (told and _lost(seen)):
+        return found(LIKELY, *told[:2], _lost(seen), port=(told[0].address or "?"), count=len(told))
     physical = [event for event in seen.all(LinkError) if event.layer == "Physical Layer" and event.corrected]
     if len(physical) >= 10 and not _elsewhere(seen, physical):
         return found(LIKELY, *physical[:3], port=physical[0].address or "?", count=len(physical))

@@ -34,10 +34,22 @@ def _keyring(seen: Evidence) -> Fact | None:
         ring = re.search(r"\.(platform|machine)\b", " ".join(argv))
         if argv[0] == "keyctl" and ring:
             lists[ring[1]], sources[ring[1]] = seen.host.run(argv).text, " ".join(argv)
-    own = re.search(r"^.*(?:DKMS|Secure Boot Module Signature|MOK|akmods|Machine Owner).*$", lists["platform"], re.MULTILINE)
-    if own is None or "machine" not in sources or "asymmetric" in lists["machine"]:
+    own = re.search(r"^.*(?:DKMS|Module [Ss]ign|MOK|akmods|Machine Owner).*$", lists["platform"], re.MULTILINE)
+    if "machine" not in sources or "asymmetric" in lists["machine"]:
         return None
-    return fact(own[0].strip(), sources["platform"])
+    if own is not None:
+        return fact(own[0].strip(), sources["platform"])
+    return fact("empty", sources["machine"]) if "empty" in lists["machine"] and _listed(seen) else None
+
+
+def _listed(seen: Evidence) -> Fact | None:
+    """Return the line of mokutil's list that holds an enrolled key made for modules, or `None`."""
+    for argv in seen.host.host.recorded():
+        if argv[0] == "mokutil" and {"-l", "--list-enrolled"} & set(argv):
+            own = re.search(r"^.*(?:DKMS|[Mm]odule [Ss]ign|MOK|akmods|Machine Owner).*$", seen.host.run(argv).text, re.MULTILINE)
+            if own:
+                return fact(own[0].strip(), " ".join(argv))
+    return None
 
 
 @rule("mok-not-in-machine-keyring")
@@ -48,7 +60,12 @@ def not_trusted(seen: Evidence) -> Answer:
     missing = seen.first(MokState, lambda event: not event.enrolled)
     if missing is not None and enrolled is None:
         return out(missing)
-    if no is None or not (trust or ring or enrolled):
+    state = enabled(seen)
+    if no is None:
+        # Nobody has tried to load a module yet, and none that is signed with this key would come in.
+        told = (trust or ring) and (state is None or state.value == "enabled") and not seen.driver_answers
+        return found(STRONG if trust and ring else LIKELY, trust, ring, state, _listed(seen)) if told else None
+    if not (trust or ring or enrolled):
         return None
     return found(CERTAIN if trust or ring else STRONG + 0.05, no, enrolled, trust, ring)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from steps.doctor.events.bus import Unreachable
 from steps.doctor.events.faults import (
     Busy,
     EccSaid,
@@ -101,9 +102,10 @@ def fell_off(seen: Evidence) -> Answer:
     """The card does not answer on the bus."""
     gone, said, lost = next(iter(xids(seen, FELL_OFF)), None), seen.first(FellOff), seen.nvml("lost", "no-handle")
     if gone is None and said is None:
-        if lost is None or seen.system.wsl:
+        dead = seen.first(Unreachable)
+        if (lost is None and dead is None) or seen.system.wsl:
             return None
-        return found(LIKELY if lost.trouble == "lost" else POSSIBLE, lost)
+        return found(LIKELY if dead or (lost and lost.trouble == "lost") else POSSIBLE, lost, dead)
     earlier = seen.first(TooHot) or seen.first(LinkErrors)
     first = gone or said
     before = earlier is not None and first is not None and earlier.place.order < first.place.order
