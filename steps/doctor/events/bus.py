@@ -67,16 +67,24 @@ class LinkError(Event):
     address: str | None
     layer: str
     corrected: bool
+    driver: str | None = None
+    """Whose device reports: `pcieport` is a port's; `None` where the line does not say."""
 
 
 @parses(
-    rf"(?:{_ADDRESS}: )?(?:AER: )?PCIe Bus Error: severity=(?P<severity>\w+)[^,\n]*(?:\([^)]*\))?, "
+    rf"(?:(?:(?P<driver>[\w-]+) )?{_ADDRESS}: )?(?:AER: )?PCIe Bus Error: severity=(?P<severity>\w+)[^,\n]*(?:\([^)]*\))?, "
     r"type=(?P<layer>(?:Data Link|Physical|Transaction) Layer)",
     "PCIe Bus Error",
 )
 def link_error(found: re.Match[str], at: Place) -> LinkError:
     """Recognise the kernel's decoded report."""
-    return LinkError(place=at, address=found["address"], layer=found["layer"], corrected=found["severity"].lower().startswith("correct"))
+    return LinkError(
+        place=at,
+        address=found["address"],
+        layer=found["layer"],
+        corrected=found["severity"].lower().startswith("correct"),
+        driver=found["driver"],
+    )
 
 
 @parses(

@@ -52,14 +52,16 @@ def plain(block: bytes) -> bytes:
 
 
 _ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
+_MONTH = r"(?:[^\W\d_]{1,8}\.?|\d{1,2}(?:月|월))"
 _STAMP = re.compile(
     r"^(?:<\d{1,3}>)?"
-    rf"(?:(?P<iso>{_ISO}) |(?P<syslog>[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? )|"
-    r"(?P<wall>\[[A-Z][a-z]{2} [A-Z][a-z]{2} [^\]]{10,24}\] ?))?"
+    rf"(?:(?:[A-Z][a-z]{{2}} )?(?P<iso>{_ISO}) (?:[A-Z]{{3,5}} )?|(?P<syslog>{_MONTH} {{1,2}}\d{{1,2}} \d\d:\d\d:\d\d(?:\.\d+)? )|"
+    r"(?P<wall>\[[A-Z][a-z]{2} ?[A-Z\d][a-z\d]+ [^\]]{4,24}\] ?|\[ *\+\d{1,8}\.\d{1,9}\] ?|[a-z]+ *:[a-z]+ *: (?=\[)))?"
     r"(?:(?:(?!NVRM)[\w.-]+ )?(?:kernel|[\w.@-]+\[\d+\]): )?"
     r"(?:(?:stdout|stderr) [FP] )?"
-    r"(?:\[ *(?P<boot>\d{1,8}\.\d{1,9})\] ?)?"
+    r"(?:\[ *(?P<boot>\d{1,8}\.\d{1,9})\] ?(?:(?:(?!NVRM)[\w.-]+ )?kernel: )?)?"
 )
+"""dmesg with `-T`, `-H`, `-x` and `--time-format iso`, syslog, and the journal in its formats and in any language."""
 _LABEL = re.compile(
     r"(?:\[(?:rank|default)_?\d+\]: ?|\[\d+,\d+\]<std(?:out|err)>: ?|#\d+ \d+\.\d+ |\d{1,4}: (?=[ \t]|[^\s:]+[ :])|[a-z][\w.-]* +\| |> ?)"
 )

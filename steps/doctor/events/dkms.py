@@ -21,10 +21,11 @@ class HeadersMissing(Event):
 
 @parses(
     rf"kernel headers (?:for|of) kernel {_KERNEL} cannot be found|"
-    rf"(?:Module build for kernel {_KERNEL.replace('kernel', 'skipped')}|Module build for the currently running kernel) was skipped "
+    rf"(?:(?:Module build|autoinstall) for kernel {_KERNEL.replace('kernel', 'skipped')}|"
+    r"Module build for the currently running kernel) was skipped "
     r"since the kernel (?:headers|source)|"
     rf"Missing {_KERNEL.replace('kernel', 'missed')} kernel headers for module {_MODULE}",
-    "kernel headers for", "was skipped since", "Module build for", "Your kernel headers",
+    "kernel headers for", "was skipped since", "Module build for", "autoinstall for kernel", "Your kernel headers",
     lines=3,
 )  # fmt: skip
 def headers_missing(found: re.Match[str], at: Place) -> HeadersMissing:
@@ -114,6 +115,22 @@ def package_build_failed(found: re.Match[str], at: Place) -> BuildFailed:
     return BuildFailed(place=at, module="amdgpu" if "amdgpu" in found[0] else "nvidia")
 
 
+@parses(
+    rf"[Aa]utoinstall on {_KERNEL}\S* failed for (?:module\(s\) )?[^\n]*?\b(?P<module>nvidia|amdgpu)[\w-]*\(10\)|"
+    r"DKMS module '(?P<void>nvidia|amdgpu)[\w-]*-(?P<version>\d[\w.~-]*)' failed to build|"
+    rf"Building DKMS module '(?P<now>nvidia|amdgpu)[\w-]*' for kernel-{_KERNEL.replace('kernel', 'other')}[. ]*FAILED",
+    "utoinstall on ", "failed to build", "Building DKMS module",
+)  # fmt: skip
+def build_summed_up(found: re.Match[str], at: Place) -> BuildFailed:
+    """Recognise the summary of DKMS 3.1, where 10 stands for a failed build, and Void's hook."""
+    return BuildFailed(
+        place=at,
+        kernel=found["kernel"] or found["other"],
+        module=found["module"] or found["void"] or found["now"],
+        version=found["version"],
+    )
+
+
 class BuildLog(Event):
     """A text names the DKMS tree of a module: that is what was built."""
 
@@ -161,6 +178,16 @@ class CodeError(Event):
 def code_error(found: re.Match[str], at: Place) -> CodeError:
     """Recognise an error at a place in the driver's source."""
     return CodeError(place=at, file=found["file"])
+
+
+@parses(
+    r"modpost: GPL-incompatible module (?P<file>(?:nvidia|amdgpu)[\w-]*\.ko) uses GPL-only symbol|"
+    r"modpost: \"\w+\" \[(?P<undefined>\S*(?:nvidia|amdgpu)[\w-]*\.ko)\] undefined",
+    "modpost: GPL-incompatible", 'modpost: "',
+)  # fmt: skip
+def symbol_refused(found: re.Match[str], at: Place) -> CodeError:
+    """Recognise that a kernel does not lend the driver a function that its source calls."""
+    return CodeError(place=at, file=found["file"] or found["undefined"])
 
 
 class OptionRefused(Event):

@@ -58,14 +58,22 @@ class Unmet(Event):
     other: str | None = None
 
 
-_NOBODY = re.compile(r"not installable|无法安装|n'est pas installable|nicht installierbar")
+_NOBODY = re.compile(
+    r"not installable|无法安装|卻無法安裝|n'est pas installable|nicht installierbar|no es instalable|não é instalável|non è installabile|"
+    r"не может быть установлен|nie da się|не може бути встановлен|インストールすることができません|설치할 수 없습니다|kurulabilir değil"
+)
+_DEPENDS = (
+    r"(?:Depend|D[eé]pend|Hängt|Dipende|Zależy|Wymaga|Зависит|Предзависит|Залежить|Bağımlılık|Beroende|"
+    r"Afhankelijk|依赖|依賴|預先依賴|依存|의존)"
+)
 
 
 @parses(
     r"^[ \t]*(?:(?P<name>[a-z0-9][\w.+:-]*) ?: )?"
-    r"(?:Pre)?(?:Depend|D[eé]pend|Hängt|Dipende|依赖|依賴|預先依賴)[^\s:]*(?: \w+)? ?: ?(?P<wanted>[a-z0-9][\w.+:-]*)"
+    rf"(?:Pre)?{_DEPENDS}[^\s:]*(?: \w+)? ?: ?(?P<wanted>[a-z0-9][\w.+:-]*)"
     r"(?: \((?P<relation><<|<=|=|>=|>>) ?(?P<version>[^)\s]+)\))?(?P<rest>.*)$",
     "Depends:", "Depends :", "Dépend :", "Dépend: ", "Hängt ab", "Dipende", "依赖", "依賴",
+    "Depende:", "Zależy", "Wymaga", "ависит", "Залежить", "Bağımlılık", "Beroende", "Afhankelijk", "依存", "의존",
 )  # fmt: skip
 def unmet(found: re.Match[str], at: Place) -> Unmet:
     """Recognise a line of apt's list, in some languages of the people who report."""
@@ -95,8 +103,10 @@ class ImpossibleRequest(Event):
 @parses(
     r"(?P<held>you have held broken packages|requested an impossible situation)|"
     r"(?P<zh>要求系统强制卸载|处于“受阻”状态的软件包|無法修正問題)|"
-    r"paquets défectueux|defekte Pakete|paquetes rotos retenidos",
+    r"paquets défectueux|defekte Pakete|paquetes rotos retenidos|pacotes (?:retidos )?quebrados|pacchetti danneggiati|uszkodzone pakiety|"
+    r"сломанные пакеты|зламані пакунки|変更禁止パッケージ|망가진 고정",
     "held broken packages", "impossible situation", "paquets défectueux", "defekte Pakete", "paquetes rotos", "無法修正問題", "软件包要求",
+    "quebrados", "pacchetti danneggiati", "uszkodzone pakiety", "сломанные пакеты", "зламані пакунки", "変更禁止", "망가진 고정",
     "状态的软件包",
 )  # fmt: skip
 def impossible(found: re.Match[str], at: Place) -> ImpossibleRequest:

@@ -38,6 +38,8 @@ from steps.doctor.told import Fact, Told, fact
 
 _CUDA_SUFFIX = re.compile(r"\+cuda(\d+(?:\.\d+)*)")
 _LIBRARY = re.compile(r"lib(?:nccl|cudnn|nvinfer|nvonnx|cusparselt|cutensor|nvshmem)\S*|cudnn\S*|tensorrt\S*|python3-libnvinfer\S*")
+_BRINGS_DRIVER = re.compile(r"cuda(?:-(?:runtime|demo-suite|drivers))?(?:-\d+)*")
+"""Packages of NVIDIA's repository that bring a driver with them."""
 _NVIDIA = re.compile(r"nvidia|cuda|cudnn|nccl|nsight|amdgpu|rocm|hip|libcu|nvinfer|tensorrt")
 _BASE = re.compile(
     r"libc6|libc-bin|libssl\S*|libstdc\+\+6|libgcc-s1|libtinfo\d|libncurses\S*|python3(?:\.\d+)?|libpython3\S*|libicu\d+|glibc|libxml2\S*|libffi\d|libjson-c\d|libelf\S*|xorg-video-abi-\S+"
@@ -212,7 +214,9 @@ def conflicting_branch(seen: Evidence) -> Answer:
     refused = [
         event
         for event in seen.all(Unmet)
-        if event.why in ("refused", "other") and role(event.wanted) and not _CUDA_SUFFIX.search(event.version or "")
+        if event.why in ("refused", "other")
+        and (role(event.wanted) or (event.why == "refused" and _BRINGS_DRIVER.fullmatch(event.wanted)))
+        and not _CUDA_SUFFIX.search(event.version or "")
     ]
     exact = [event for event in refused if event.relation == "="]
     impossible = seen.first(ImpossibleRequest)

@@ -17,6 +17,8 @@ _MANY = 3
 """Corrected errors that are more than chance; one now and then is normal."""
 _SMALL = 1 << 20
 """Windows below this are an audio function's or a ROM's, not the memory of a GPU."""
+_NEAR_A_CARD = ("pcieport", "nvidia", "amdgpu", "nouveau", "vfio-pci", "snd_hda_intel", "habanalabs", "pci")
+"""Drivers of a card, of its sound function, and of the ports above it."""
 _BUSY = 20.0
 _FEW = 4
 """Lanes that are few for a card, whatever its slot has."""
@@ -66,7 +68,11 @@ def _meant(seen: Evidence) -> Told | None:
 def link_errors(seen: Evidence) -> Answer:
     """The port above the card reports errors of the data link again and again."""
     data = [event for event in seen.all(LinkError) if event.layer == "Data Link Layer" and event.corrected]
-    named = [event for event in data if event.address]
+    strange = [event for event in data if event.driver is not None and event.driver not in _NEAR_A_CARD]
+    named = [event for event in data if event.address and event not in strange]
+    if len(strange) > len(named):
+        # A disk's or a network card's link: the bits below its reports are no card's either.
+        return out(strange[0])
     count = max(len(named), (seen.events.count(LinkError) if len(data) >= _MANY else len(data)) if not named else len(named))
     if count >= _MANY:
         elsewhere = _elsewhere(seen, named)
