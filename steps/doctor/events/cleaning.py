@@ -52,13 +52,21 @@ def plain(block: bytes) -> bytes:
 
 
 _ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
+_CARRIED = (
+    r"(?:#\d{1,4} )?\d{1,5}\.\d{1,3} (?=[ A-Z])|"
+    r"\(\w+ pid=\d+(?:, ip=[\d.]+)?\) |"
+    r"\[rank\d+\]: ?|"
+    r"[\w.-]{1,60} +\| (?=\S)|"
+    r"(?:[\d.:a-f]{3,39}: )?(?:kern|user|daemon) *: *(?:emerg|alert|crit|err|warn|warning|notice|info|debug) *: *(?:\[[\dT:.Z-]+\]: )?"
+)
+"""What carries a line of another program: an image's build, Ray, torchrun, compose, `dmesg -x`, Talos."""
 _STAMP = re.compile(
-    r"^(?:<\d{1,3}>)?"
+    rf"^(?P<carried>{_CARRIED})?(?:<\d{{1,3}}>)?"
     rf"(?:(?P<iso>{_ISO}) |(?P<syslog>[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? )|"
     r"(?P<wall>\[[A-Z][a-z]{2} [A-Z][a-z]{2} [^\]]{10,24}\] ?))?"
     r"(?:(?:(?!NVRM)[\w.-]+ )?(?:kernel|[\w.@-]+\[\d+\]): )?"
     r"(?:(?:stdout|stderr) [FP] )?"
-    r"(?:\[ *(?P<boot>\d{1,8}\.\d{1,9})\] ?)?"
+    r"(?:\[ *(?P<boot>\d{1,8}\.\d{1,9})\] ?(?:\[ *[TC]\d{1,8}\] ?)?(?:(?!NVRM)[\w.-]+ kernel: )?)?"
 )
 
 
@@ -73,7 +81,8 @@ def unstamped(line: str) -> tuple[str, float | None]:
     if found["iso"]:
         return rest, _epoch(found["iso"])
     # A line of a program's own ("name[12]: ") keeps its name unless a real stamp stands before it.
-    return (rest, None) if found["syslog"] or found["wall"] or "kernel: " in line[: found.end()] else (line, None)
+    real = found["syslog"] or found["wall"] or found["carried"] or "kernel: " in line[: found.end()]
+    return (rest, None) if real else (line, None)
 
 
 def _epoch(stamp: str) -> float | None:
