@@ -128,6 +128,22 @@ def cudnn_of_torch(found: re.Match[str], at: Place) -> CudnnVersions:
 
 
 @parses(
+    r"cuDNN version mismatch: PyTorch was compiled +against (?P<built>\d{4,5}) but linked against (?P<loaded>\d{4,5})|"
+    r"Loaded runtime CuDNN library: (?P<runtime>\d{4,5}) .{0,60}?source was compiled with:? (?P<source>\d{4,5})",
+    "but linked against", "Loaded runtime CuDNN library",
+)  # fmt: skip
+def cudnn_by_number(found: re.Match[str], at: Place) -> CudnnVersions:
+    """Recognise the checks of older PyTorch and TensorFlow, which print cuDNN's one number."""
+    built, loaded = _cudnn(found["built"] or found["source"]), _cudnn(found["loaded"] or found["runtime"])
+    return CudnnVersions(place=at, built=built, loaded=loaded)
+
+
+def _cudnn(number: str) -> tuple[int, int]:
+    """Return major and minor of cuDNN's number: 1000 a major before 9, 10000 since."""
+    return (int(number) // 1000, int(number) % 1000 // 100) if len(number) == 4 else (int(number) // 10000, int(number) % 10000 // 100)
+
+
+@parses(
     r"Loaded runtime CuDNN library: (?P<c>\d+)\.(?P<d>\d+)\.\d+ but source was compiled with: (?P<a>\d+)\.(?P<b>\d+)",
     "Loaded runtime CuDNN library",
 )  # fmt: skip

@@ -43,34 +43,15 @@ def hangs(found: re.Match[str], at: Place) -> Hangs:
     return Hangs(place=at)
 
 
-_NO_HELP = re.compile(
-    r"(?:does ?n[o']?t|not|no|without) (?:\w+ ){0,2}(?:help|work|change|fix|solve|effect|differen)|still (?:hang|fail|stuck)"
-)
-
-
-class P2pSwitch(Event):
-    """Whether a run without direct copies worked; `None`: the switch is set, and nobody says what came of it."""
-
-    helps: bool | None
-
-
-@parses(r"NCCL_P2P_DISABLE(?:['\"]?\]? ?[=:] ?['\"]?1|\b)(?P<after>[^\n]{0,100})", "NCCL_P2P_DISABLE")
-def p2p_switch(found: re.Match[str], at: Place) -> P2pSwitch:
-    """Recognise the switch, and a person's words about it."""
-    after = found["after"].lower()
-    if _NO_HELP.search(after):
-        return P2pSwitch(place=at, helps=False)
-    helped = re.search(r"help|work|fix|solv|run|train|finish|ok\b|fine|pass", after)
-    return P2pSwitch(place=at, helps=True if helped else None)
-
-
 # --- shared memory --------------------------------------------------------------------------------
 
 
 class SharedMemoryFailed(Event):
-    """A segment of shared memory could not be had; `reason` is "full" or "missing"."""
+    """A segment of shared memory could not be had; `reason` is "full" or "missing", or "refused" by CUDA, which could not use it."""
 
-    reason: Literal["full", "missing"]
+    reason: Literal["full", "missing", "refused"]
+    unsaid: bool = False
+    """Whether the line gives no error number: a segment that cannot be made or extended mostly has no room."""
 
 
 @parses(
@@ -89,13 +70,25 @@ def shared_memory_failed(found: re.Match[str], at: Place) -> SharedMemoryFailed 
 
 
 @parses(
+    r"(?P<full>failed to extend \S*/dev/shm/\S+ to \d+ bytes|[Ee]rror while creating shared memory segment \S+ \(size \d+\))(?!, error)|"
+    r"shmutils\.cc:\d+ NCCL WARN Cuda failure",
+    "failed to extend", "creating shared memory segment", "shmutils.cc",
+)  # fmt: skip
+def shared_memory_unmade(found: re.Match[str], at: Place) -> SharedMemoryFailed:
+    """Recognise NCCL from 2.14 to 2.21, which leaves the error number out."""
+    return SharedMemoryFailed(place=at, reason="full" if found["full"] else "refused", unsaid=True)
+
+
+@parses(
+    r"\[Errno 28\] No space left on device[^\n]{0,40}(?:/dev/shm|/psm_|/torch_|/sem\.)|"
     r"DataLoader worker .{0,60}Bus error|workers are out of shared memory|insufficient shared memory \(shm\)",
+    "[Errno 28]",
     "Bus error",
     "out of shared memory",
     "insufficient shared memory",
 )
 def loader_starved(found: re.Match[str], at: Place) -> SharedMemoryFailed:
-    """Recognise PyTorch's data loader that ran out of shared memory."""
+    """Recognise Python's and PyTorch's data loader that ran out of shared memory."""
     return SharedMemoryFailed(place=at, reason="full")
 
 
@@ -142,6 +135,23 @@ def connect_failed(found: re.Match[str], at: Place) -> ConnectFailed | None:
     return ConnectFailed(place=at, address=found["address"], reason=reason, bridge=_of_bridge(found["address"])) if reason else None
 
 
+class ConnectUnnamed(Event):
+    """A connection failed, and the line does not say to which address."""
+
+    reason: ConnectReason
+
+
+@parses(
+    r"(?:connect returned|Call to connect(?: failed ?:| returned)|client socket has failed to connect to \[[^\]]*[A-Za-z][^\]]*\]:\d+ \()"
+    r" ?(?:errno: \d+ - )?(?P<why>Connection refused|No route to host|Connection timed out|Network is unreachable)",
+    "onnect returned", "Call to connect", "client socket has failed",
+)  # fmt: skip
+def connect_unnamed(found: re.Match[str], at: Place) -> ConnectUnnamed:
+    """Recognise NCCL's retries, its first releases, and PyTorch's store that is named and not numbered."""
+    why = found["why"].lower()
+    return ConnectUnnamed(place=at, reason=next(named for words, named in _REASONS if words in why))
+
+
 _BRIDGES = ("172.17.0.0/16", "172.18.0.0/15", "172.20.0.0/14", "10.88.0.0/16", "10.89.0.0/16")
 """Docker's first networks (its pool begins at 172.17 and goes on by /16) and podman's."""
 
@@ -159,11 +169,14 @@ class NoInterface(Event):
 
 @parses(
     r"no socket interface found|NET/Socket ?: ?No (?:usable )?interface|No (?:usable )?(?:listening )?(?:network )?interface found|"
-    r"Socket creation failed ?: ?Address family not supported by protocol|No interface found in the same subnet",
-    "socket interface found", "nterface found", "Address family not supported", "No usable", "No interface",
+    r"Socket creation failed ?: ?Address family not supported by protocol|No interface found in the same subnet|"
+    r"no \w+_SOCKET_IFNAME interface found|connecting to address [^\n]{0,60}with family \d+ is neither AF_INET|"
+    r"Unable to find (?:address|interface) for: ?\S+|makeDeviceFor(?:Interface|Hostname)\(\): unsupported gloo device",
+    "socket interface found", "nterface found", "Address family not supported", "No usable", "No interface", "is neither AF_INET",
+    "Unable to find address", "Unable to find interface", "unsupported gloo device",
 )  # fmt: skip
 def no_interface(found: re.Match[str], at: Place) -> NoInterface:
-    """Recognise NCCL's bootstrap without an interface."""
+    """Recognise NCCL's and gloo's start without an interface."""
     return NoInterface(place=at)
 
 
@@ -230,30 +243,3 @@ class NcclVersion(Event):
 def nccl_version(found: re.Match[str], at: Place) -> NcclVersion:
     """Recognise NCCL's first line, and the wheel."""
     return NcclVersion(place=at, version=found["version"] or found["other"] or found["wheel"])
-
-
-class P2pWrong(Event):
-    """Direct copies arrive wrong."""
-
-
-@parses(
-    r"Verification error @ element|P2P\b[^\n]{0,60}(?:data (?:mismatch|corrupt)|wrong data|FAILED)|Test failed!.{0,40}[Pp]eer",
-    "Verification error @",
-    "P2P",
-    "Test failed!",
-)
-def p2p_wrong(found: re.Match[str], at: Place) -> P2pWrong:
-    """Recognise NVIDIA's simpleP2P sample that finds wrong values."""
-    return P2pWrong(place=at)
-
-
-class Redirects(Event):
-    """What a bridge's ACS does with direct copies: sends them up to the processor, or not."""
-
-    on: bool
-
-
-@parses(r"ACSCtl:\s*SrcValid[+-] TransBlk[+-] ReqRedir(?P<requests>[+-]) CmpltRedir(?P<answers>[+-])", "ACSCtl")
-def redirects(found: re.Match[str], at: Place) -> Redirects:
-    """Recognise lspci's line."""
-    return Redirects(place=at, on=found["requests"] == found["answers"] == "+")

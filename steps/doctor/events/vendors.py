@@ -25,17 +25,24 @@ _KFD: tuple[tuple[str, KfdTrouble], ...] = (
     ("invalid argument", "invalid"),
     ("no such file", "absent"),
     ("no such device", "absent"),
+    ("eacces", "permission"),
+    ("eperm", "permission"),
+    ("enomem", "memory"),
+    ("einval", "invalid"),
+    ("enoent", "absent"),
+    ("enxio", "absent"),
 )
 
 
 @parses(
-    r"/dev/kfd\b.{0,80}?(?P<why>Permission denied|Cannot allocate memory|Invalid argument|No such file|No such device)",
+    r"/dev/kfd\b.{0,80}?(?P<why>Permission denied|Cannot allocate memory|Invalid argument|No such file|No such device|"
+    r"\b(?:EACCES|EPERM|ENOMEM|EINVAL|ENOENT|ENXIO)\b)",
     "/dev/kfd",
     lines=2,
     flags=re.DOTALL | re.IGNORECASE,
 )  # fmt: skip
 def kfd_closed(found: re.Match[str], at: Place) -> KfdClosed:
-    """Recognise rocminfo's line; the errno decides."""
+    """Recognise rocminfo's line, and strace's, which names the errno whatever the language; the errno decides."""
     why = found["why"].lower()
     return KfdClosed(place=at, trouble=next(trouble for words, trouble in _KFD if words == why))
 
@@ -83,13 +90,18 @@ class KfdUnsupported(Event):
 
 
 @parses(
-    r"kfd[^\n]{0,40}?(?P<chip>[A-Z][A-Z0-9_]{3,20})? *not supported in kfd|kfd: skipped device [0-9a-f:]+, PCI rejects atomics",
+    r"kfd[^\n]{0,40}?(?P<chip>[A-Z][A-Z0-9_]{3,20})? *not supported in kfd|kfd: skipped device [0-9a-f:]+, PCI rejects atomics|"
+    r"kfd not supported on this ASIC|DID (?P<id>[0-9a-f]{4}) is missing in supported_devices|"
+    r"GPU (?:device )?[0-9a-f:]* ?(?:is )?not supported by (?:amd)?kfd",
     "not supported in kfd",
     "PCI rejects atomics",
+    "not supported on this ASIC",
+    "missing in supported_devices",
+    "not supported by",
 )
 def kfd_unsupported(found: re.Match[str], at: Place) -> KfdUnsupported:
     """Recognise amdkfd's refusal of a chip."""
-    return KfdUnsupported(place=at, chip=found["chip"] or "")
+    return KfdUnsupported(place=at, chip=found["chip"] or found["id"] or "")
 
 
 class Gfx(Event):

@@ -23,13 +23,16 @@ class LinkSeen(Told):
     most_width: int | None = None
     busy: float | None = None
 
+    fewer: bool = False
+    """Whether the source itself says that the width is below what the card can."""
+
     lanes_above: int | None = None
     """How many lanes the board gives it, where sysfs tells: a slot that is wired so, or shared by two, is no fault of the link."""
 
     @property
     def narrow(self) -> bool:
         """Return whether it has fewer lanes than both its ends can have."""
-        return self.width is not None and self.most_width is not None and 0 < self.width < self.most_width
+        return self.width is not None and self.width > 0 and (self.fewer or (self.most_width is not None and self.width < self.most_width))
 
     @property
     def slow(self) -> bool:
@@ -120,6 +123,7 @@ def _of_lspci(host: Probes) -> Iterator[LinkSeen]:
                 place=Place(source=" ".join(argv), text="; ".join(part[0] for part in (able, now) if part)),
                 address=head["address"] if head else None, speed=float(now["speed"]), most_speed=float(able["speed"]) if able else None,
                 width=int(now["width"]), most_width=int(able["width"]) if able else None,
+                fewer="(downgraded)" in now[0].partition("Width x")[2],
             )  # fmt: skip
 
 

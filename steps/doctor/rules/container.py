@@ -141,11 +141,11 @@ def cdi_refused(seen: Evidence) -> Answer:
 def cdi_stale(seen: Evidence) -> Answer:
     """The specification names files of another driver version."""
     named = _spec_version(seen)
-    gone = seen.first(FileGone, lambda event: event.version is not None)
+    gone = seen.first(FileGone, lambda event: event.version is not None) or seen.first(FileGone)
     now = next(iter(seen.versions.loaded), None) or _said(seen)
     old = named or (fact(gone.version, gone.place.source, gone.place.text) if gone is not None and gone.version else None)
     if old is None:
-        return None
+        return _gone(seen, gone) if gone is not None else None
     if now is not None and numbers.agree(old.value, now.value):
         return out(old, now)
     if now is None and gone is None:
@@ -160,10 +160,21 @@ def cdi_stale(seen: Evidence) -> Answer:
     )
 
 
+def _gone(seen: Evidence, gone: FileGone) -> Answer:
+    """Return the cause where what is missing carries no driver version: a node, or a library with a version of its own."""
+    file = gone.path.rpartition("/")[2]
+    stem = f"{file.partition('.so')[0]}.so."
+    listed = (line for argv in seen.host.host.recorded() if argv[0] in ("ls", "find") for line in seen.host.run(argv).stdout.splitlines())
+    other = next((line.strip() for line in listed if stem in line and file not in line), None)
+    return found(STRONG if other else LIKELY, gone, fact(other, "ls") if other else None, variant="gone", path=gone.path)
+
+
 def _spec_version(seen: Evidence) -> Fact | None:
     """Return the driver version that the specification's file names carry."""
-    for path in ("/etc/cdi/nvidia.yaml", "/var/run/cdi/nvidia.yaml", "/run/cdi/nvidia.yaml", "/etc/cdi/nvidia.json"):
-        text = seen.host.read(path) or ""
+    files = ("/etc/cdi/nvidia.yaml", "/var/run/cdi/nvidia.yaml", "/run/cdi/nvidia.yaml", "/etc/cdi/nvidia.json", "/run/cdi/nvidia.json")
+    texts = [(path, seen.host.read(path) or "") for path in files]
+    shown = [argv for argv in seen.host.host.recorded() if argv[0] in ("cat", "grep", "head") and "/cdi/" in " ".join(argv)]
+    for path, text in (*texts, *((" ".join(argv), seen.host.run(argv).stdout) for argv in shown)):
         name = re.search(r"\S*\.so\.(\d{3}\.\d+(?:\.\d+)?)", text)
         if name:
             return fact(name[1], path, name[0])

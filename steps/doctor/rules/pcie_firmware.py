@@ -142,9 +142,8 @@ def below(seen: Evidence) -> Answer:
     """Fewer lanes than both ends can have, or a low speed while the card works."""
     narrow = next((link for link in seen.links if link.narrow and not _wired(link) and not _joined(seen, link)), None)
     if narrow is not None:
-        return found(
-            CERTAIN - 0.05, narrow, now=f"x{narrow.width}", most=f"x{narrow.most_width}", address=narrow.address or "?", variant="width"
-        )
+        most = f"x{narrow.most_width or '?'}"
+        return found(CERTAIN - 0.05, narrow, now=f"x{narrow.width}", most=most, address=narrow.address or "?", variant="width")
     slow = next((link for link in seen.links if link.slow and link.busy is not None and link.busy >= _BUSY), None)
     if slow is not None:
         return found(STRONG, slow, now=f"{slow.speed:g} GT/s", most=f"{slow.most_speed:g} GT/s", address=slow.address or "?")

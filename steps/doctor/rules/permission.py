@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from steps.doctor.events.containers import CountersForbidden, Denied, ReadingTold
+from steps.doctor.events.containers import CountersForbidden, Denied, OperationRefused, ReadingTold
 from steps.doctor.evidence import Evidence
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
 from steps.doctor.rules.container import inside, started
@@ -51,8 +51,9 @@ def restricted(seen: Evidence) -> Answer:
     error, node = seen.nvml("no-permission"), _closed_node(seen)
     if error is None:
         return None
-    if seen.first(ReadingTold) is not None:
-        return out(seen.first(ReadingTold))
+    beyond = seen.first(ReadingTold) or seen.first(OperationRefused)
+    if beyond is not None:
+        return out(beyond)
     if _rootless(seen) is not None or inside(seen, error):
         return found(POSSIBLE - 0.1, error, node)
     opened = _open_node(seen)
@@ -94,7 +95,10 @@ def admin_only(seen: Evidence) -> Answer:
     params = re.search(r"^RmProfilingAdminOnly: 1$", seen.host.read("/proc/driver/nvidia/params") or "", re.MULTILINE)
     if forbidden is not None:
         return found(CERTAIN, forbidden, fact("1", "/proc/driver/nvidia/params", params[0]) if params else None, variant="counters")
+    refused = seen.first(OperationRefused)
     error, read = seen.nvml("no-permission"), seen.first(ReadingTold)
+    if refused is not None:
+        return found(STRONG, refused, read)
     if error is None or read is None:
         return None
     return found(STRONG, error, read)
