@@ -37,6 +37,7 @@ def _wanted(seen: Evidence) -> Told | None:
         *(line for line in seen.modules.dkms or () if line.module.startswith("nvidia")),
         *seen.versions.on_disk,
         *seen.all(ProbeNotCalled),
+        *(event for event in seen.all(OwnedBy) if event.refused),
         *seen.modules.leftovers,
     )
     return next(iter(signs), None)
