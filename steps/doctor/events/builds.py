@@ -32,6 +32,16 @@ def wheel(found: re.Match[str], at: Place) -> Wheel | None:
     return Wheel(place=at, name=found["name"].lower().replace("_", "-"), version=found["version"].rstrip("."))
 
 
+@parses(
+    r"torch\.__version__[^\n\d]{0,80}\n?(?:>>> )?['\"]?(?P<version>\d+\.\d+\.\d[\w.+]*)",
+    "torch.__version__",
+    lines=2,
+)  # fmt: skip
+def torch_says(found: re.Match[str], at: Place) -> Wheel:
+    """Recognise what the interpreter answers to the question for PyTorch's version."""
+    return Wheel(place=at, name="torch", version=found["version"].rstrip("."))
+
+
 class CpuBuild(Event):
     """A framework says that it was built without CUDA, or lists no provider for it; `what` is its name."""
 

@@ -105,8 +105,9 @@ class NoGpuSeen(Event):
 
 @parses(
     r"No CUDA GPUs are available|no CUDA-capable device is detected|CUDA_ERROR_NO_DEVICE\b|cudaErrorNoDevice\b|"
-    r"CUDA_VISIBLE_DEVICES is set to -1",
-    "No CUDA GPUs are", "no CUDA-capable device", "CUDA_ERROR_NO_DEVICE", "cudaErrorNoDevice", "CUDA_VISIBLE_DEVICES is set to",
+    r"CUDA_VISIBLE_DEVICES is set to -1|^No CUDA devices$",
+    "No CUDA GPUs are", "No CUDA devices", "no CUDA-capable device", "CUDA_ERROR_NO_DEVICE", "cudaErrorNoDevice",
+    "CUDA_VISIBLE_DEVICES is set to",
 )  # fmt: skip
 def no_gpu_seen(found: re.Match[str], at: Place) -> NoGpuSeen:
     """Recognise the runtime's error 100 in its spellings."""

@@ -302,6 +302,10 @@ def held_library(seen: Evidence) -> Answer:
     held, changed = _held(seen), seen.first(HeldChange)
     if held is not None and _LIBRARY.fullmatch(held.value) and (changed or seen.first(ImpossibleRequest)):
         return found(STRONG, held, changed, seen.first(ImpossibleRequest), library=held.value, wanted="?", installed="-")
+    refused = next((event for event in seen.all(Unmet) if event.why in ("refused", "other") and role(event.wanted)), None)
+    blamed = next((event for event in seen.all(ImpossibleRequest) if event.held), None)
+    if held is not None and role(held.value) and (changed or refused or blamed):
+        return found(STRONG, held, changed, refused, blamed, library=held.value, wanted="?", installed="-", variant="held")
     if changed is not None and held is None:
         return found(LIKELY, changed, library="?", wanted="?", installed="-")
     return None

@@ -83,6 +83,8 @@ def transitional(seen: Evidence) -> Answer:
     """The branch in the name and the version differ, and the card needs the branch in the name."""
     card = next((card for card in seen.cards.cards if card.row and card.row.last_driver_branch), None)
     last = card.row.last_driver_branch if card and card.row else None
+    if card is None and seen.cards.cards and all(other.row for other in seen.cards.cards):
+        return out(*seen.cards.cards[:2])
     offers: Iterator[tuple[str, str, Told]] = ((row.name, row.new, row) for row in seen.packages.upgradable)
     installed: Iterator[tuple[str, str, Told]] = ((row.name, row.version, row) for row in seen.packages.rows if row.installed)
     for name, version, row in (*offers, *installed):
