@@ -68,7 +68,8 @@ _STAMP = re.compile(
 )
 """dmesg with `-T`, `-H`, `-x` and `--time-format iso`, syslog, and the journal in its formats and in any language."""
 _LABEL = re.compile(
-    r"(?:\[(?:rank|default)_?\d+\]: ?|\[\d+,\d+\]<std(?:out|err)>: ?|(?:#\d{1,4} )?\d{1,5}\.\d{1,3} (?=[ A-Z])|#\d+ \d+\.\d+ |\d{1,4}: (?=[ \t]|[^\s:]+[ :])|[a-z][\w.-]* +\| |> ?)"
+    r"(?:\[(?:rank|default)_?\d+\]: ?|\[\d+,\d+\]<std(?:out|err)>: ?|(?:#\d{1,4} )?\d{1,5}\.\d{1,3} (?=[ A-Z])|#\d+ \d+\.\d+ |"
+    r"\d{1,4}: (?=[ \t]|[^\s:]+[ :])|[a-z][\w.-]* +\| |> ?)"
 )
 """Whose line it is, as launchers of many processes (torchrun, mpirun, srun), container builders and quotes write it before each."""
 

@@ -165,6 +165,8 @@ def cdi_stale(seen: Evidence) -> Answer:
 
 def _gone(seen: Evidence, gone: FileGone) -> Answer:
     """Return the cause where what is missing carries no driver version: a node, or a library with a version of its own."""
+    if gone.path.startswith("/dev/nvidia-uvm"):
+        return None  # made with the module of its name, and by no specification
     file = gone.path.rpartition("/")[2]
     stem = f"{file.partition('.so')[0]}.so."
     listed = (line for argv in seen.host.host.recorded() if argv[0] in ("ls", "find") for line in seen.host.run(argv).stdout.splitlines())
