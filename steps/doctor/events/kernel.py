@@ -201,7 +201,10 @@ class FatalInit(Event):
     """amdgpu gave a card up."""
 
 
-@parses(r"amdgpu(?: [0-9a-f:.]+)?: (?:amdgpu: )?(?:Fatal error during GPU init|probe of \S+ failed)", "Fatal error during GPU init")
+@parses(
+    r"amdgpu(?: [0-9a-f:.]+)?: (?:amdgpu: )?(?:Fatal error during GPU init|probe of \S+ failed)",
+    "Fatal error during GPU init", "probe of ",
+)  # fmt: skip
 def fatal_init(found: re.Match[str], at: Place) -> FatalInit:
     """Recognise amdgpu's last word."""
     return FatalInit(place=at)

@@ -71,9 +71,11 @@ def _vendor(url: str | None) -> bool:
 
 
 def _release(seen: Evidence) -> Fact | None:
-    """Return what the machine is, or `None`."""
-    if seen.system.id is None or seen.system.version is None:
+    """Return what the machine is, or `None`; Debian's testing has no number."""
+    if seen.system.id is None:
         return None
+    if seen.system.version is None:
+        return fact(seen.system.id, "/etc/os-release", f"ID={seen.system.id}")
     value = f"{seen.system.id}{seen.system.version.replace('.', '')}"
     return fact(value, "/etc/os-release", f"ID={seen.system.id} VERSION_ID={seen.system.version}")
 
@@ -93,7 +95,7 @@ def _foreign(seen: Evidence, url: str) -> Fact | None:
     if seen.system.id not in cousins and name in ("ubuntu", "debian"):
         return None
     own = version if name in ("ubuntu", "fedora") else (seen.system.version or "").partition(".")[0]
-    return None if own == number or not number else mine
+    return None if own in (number, "") or not number else mine
 
 
 @rule("repo-for-other-distro")
@@ -139,7 +141,7 @@ def _wants_other_base(unmet: Unmet) -> bool:
 
 def _foreign_suite(seen: Evidence) -> tuple[Fact, Fact] | None:
     """Return a suite of a vendor's source that is another release's, and this machine's release, or `None`."""
-    mine = _release(seen)
+    mine = _release(seen) if seen.system.version else None
     for source in seen.repositories:
         known = codenames().get((source.suite or "").partition("-")[0])
         if known and mine and _vendor(source.url) and seen.system.id in known[0] and known[1] != seen.system.version:
@@ -149,7 +151,7 @@ def _foreign_suite(seen: Evidence) -> tuple[Fact, Fact] | None:
 
 def _package_suffix(seen: Evidence) -> Answer:
     """Decide by the release in a package's own version, as AMD's repository writes it."""
-    mine = _release(seen)
+    mine = _release(seen) if seen.system.version else None
     if mine is None or seen.system.id != "ubuntu":
         return None
     for row in seen.packages.rows:

@@ -113,8 +113,8 @@ def needs_open(seen: Evidence) -> Answer:
         return None
     if said or failed:
         return found(CERTAIN, said, failed, card, card=name)
-    if card and seen.versions.flavor == "proprietary" and seen.driver_answers is False:
-        return found(STRONG, card, *seen.versions.loaded[:1], card=name)
+    if card and seen.versions.flavor == "proprietary" and not seen.driver_answers:
+        return found(STRONG, card, *_module(seen), card=name)
     return None
 
 
@@ -125,9 +125,14 @@ def lacks_gsp(seen: Evidence) -> Answer:
     card = next((card for card in seen.cards.cards if card.row and card.row.open_modules == "no"), None)
     if said is not None:
         return found(CERTAIN, said, card, card=(card.name if card else None) or said.pci_id or "?")
-    if card and seen.versions.flavor == "open" and seen.driver_answers is False and len(seen.cards.cards) == 1:
-        return found(STRONG, card, *seen.versions.loaded[:1], card=card.name or "?")
+    if card and seen.versions.flavor == "open" and not seen.driver_answers and len(seen.cards.cards) == 1:
+        return found(STRONG, card, *_module(seen), card=card.name or "?")
     return None
+
+
+def _module(seen: Evidence) -> tuple[Fact, ...]:
+    """Return the module whose kind is known: the one that runs, else the one on disk."""
+    return (seen.versions.loaded or seen.versions.on_disk)[:1]
 
 
 @rule("driver-blocked-by-prime-profile")

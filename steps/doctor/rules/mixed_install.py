@@ -116,8 +116,10 @@ def no_utilities(seen: Evidence) -> Answer:
 
 @rule("module-from-other-install")
 def foreign_module(seen: Evidence) -> Answer:
-    """The loaded module was put there by NVIDIA's installer or by hand, and user space is of another version."""
-    loaded = next(iter(seen.versions.loaded), None)
+    """The module was put there by NVIDIA's installer or by hand, and user space is of another version."""
+    place = _unpackaged_file(seen)
+    # Where no kernel runs, as in a mounted system, the file on disk is what the next boot loads.
+    loaded = next(iter((*seen.versions.loaded, *(seen.versions.on_disk if place else ()))), None)
     if loaded is None:
         return None
     by_hand = _other_method(seen, loaded)
@@ -132,8 +134,7 @@ def foreign_module(seen: Evidence) -> Answer:
     if package is None:
         return None
     if left is not None:
-        return found(CERTAIN - 0.02, loaded, package, left, mismatch(seen), loaded=loaded.value, installed=_version(package))
-    place = _unpackaged_file(seen)
+        return found(CERTAIN - 0.02, loaded, package, left, place, mismatch(seen), loaded=loaded.value, installed=_version(package))
     return found(LIKELY + 0.1, place, loaded, package, loaded=loaded.value, installed=_version(package)) if place else None
 
 
@@ -157,7 +158,7 @@ def _unpackaged_file(seen: Evidence) -> Fact | None:
     """Return the path of the module on disk where packages and DKMS never put one: NVIDIA's installer without DKMS does."""
     text = seen.host.run(("modinfo", "nvidia")).stdout
     path = re.search(r"^filename:[ \t]*(/\S+/kernel/drivers/video/nvidia\.ko\S*)", text, re.MULTILINE)
-    dkms = any(line.module.startswith("nvidia") for line in seen.modules.dkms or ())
+    dkms = any(line.module.startswith("nvidia") and line.state == "installed" for line in seen.modules.dkms or ())
     return fact(path[1], "modinfo nvidia", " ".join(path[0].split())) if path and not dkms and seen.packages.manager == "apt" else None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from steps.doctor.events.dkms import KeyRefused, MokState, MokTrustFailed
-from steps.doctor.events.kernel import InsertFailed
+from steps.doctor.events.kernel import InsertFailed, Loading, NvlinkCore
 from steps.doctor.evidence import Evidence
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
 from steps.doctor.told import Fact, Told, fact
@@ -84,6 +84,9 @@ def not_enrolled(seen: Evidence) -> Answer:
         return out(seen.first(MokTrustFailed), _keyring(seen))
     if seen.driver_answers:
         return None
+    came = _came(seen, no)
+    if came is not None:
+        return out(came)
     if no is not None:
         return found(CERTAIN if missing or state else LIKELY + 0.1, no, state, missing, _signer(seen))
     if missing is not None and state is not None:
@@ -91,6 +94,13 @@ def not_enrolled(seen: Evidence) -> Answer:
     if state is not None and seen.driver_answers is False and _own_module(seen) and seen.modules.loads("nvidia") is not True:
         return found(POSSIBLE, state, _own_module(seen), _signer(seen))
     return None
+
+
+def _came(seen: Evidence, no: Told | None) -> Told | None:
+    """Return the first word of the driver's module after a complaint of its signature: it was let in, and only taints the kernel."""
+    words = (*seen.all(Loading), *(event for event in seen.all(NvlinkCore) if event.registered))
+    after = (word for word in words if no is not None and word.place.source == no.place.source and word.place.order > no.place.order)
+    return next(after, None)
 
 
 def _signer(seen: Evidence) -> Fact | None:
