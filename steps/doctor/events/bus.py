@@ -137,12 +137,14 @@ class OwnedBy(Event):
 
     address: str | None
     driver: str
+    refused: bool = False
+    """Whether it is NVIDIA's module that says so, which wanted the card."""
 
 
 @parses(rf"GPU {_ADDRESS} is already bound to (?P<driver>[\w-]+)", "is already bound to")
 def owned_by(found: re.Match[str], at: Place) -> OwnedBy:
     """Recognise NVIDIA's module."""
-    return OwnedBy(place=at, address=found["address"], driver=found["driver"].replace("-", "_"))
+    return OwnedBy(place=at, address=found["address"], driver=found["driver"].replace("-", "_"), refused=True)
 
 
 @parses(

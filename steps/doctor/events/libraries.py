@@ -90,6 +90,15 @@ def library_there(found: re.Match[str], at: Place) -> LibraryThere | None:
     )
 
 
+@parses(
+    rf"^(?:[-l]r[\w-]{{8}}[.+@]? [^\n]{{10,90}}? )?{_LIBRARY}(?: -> \S+)?[ \t]*$",
+    "libcu", "libnv", "libnccl", "libnpp",
+)  # fmt: skip
+def library_listed(found: re.Match[str], at: Place) -> LibraryThere:
+    """Recognise a line of `ls` in the folder itself, short or long."""
+    return LibraryThere(place=at, name=f"lib{found['name']}.so.{found['major']}", major=int(found["major"]), kind=_kind(found["name"]))
+
+
 class LibrariesSkipped(Event):
     """TensorFlow goes on without GPUs since it could not load its libraries; `stub` when it did not even find libcudart."""
 

@@ -56,7 +56,7 @@ class SharedMemoryFailed(Event):
 
 @parses(
     r"(?:(?P<verb>attaching|attach|open(?:ing)?) (?:to )?(?:the )?shared memory segment|(?:creat|extend|allocat)\w* .{0,30}shared memory|"
-    r"failed to extend \S*/dev/shm/\S+|posix_fallocate failed|unable to (?:create|write|open) .{0,60}(?:shm|shared memory|/torch_)|"
+    r"failed to extend \S*/dev/shm/\S+|posix_fallocate failed|unable to (?:create|write|open|resize) .{0,60}(?:shm|shared memory|/torch_)|"
     r"shm_open\w*|/dev/shm/\S+|Call to (?:f?truncate|mmap|shm_open\w*) failed)"
     r".{0,120}?(?P<why>No space left on device|\(28\)|error 28|No such file or directory|\(2\)(?!\d)|Cannot allocate memory)",
     "shared memory", "/shm/nccl", "posix_fallocate", "shm_open", "/torch_",
@@ -70,12 +70,13 @@ def shared_memory_failed(found: re.Match[str], at: Place) -> SharedMemoryFailed 
 
 
 @parses(
-    r"(?P<full>failed to extend \S*/dev/shm/\S+ to \d+ bytes|[Ee]rror while creating shared memory segment \S+ \(size \d+\))(?!, error)|"
+    r"(?P<full>failed to extend \S*/dev/shm/\S+ to \d+ bytes|[Ee]rror while creating shared memory segment \S+ \(size \d+\)|"
+    r"unable to write to file </torch_\w+>)(?!, error|: \w)|"
     r"shmutils\.cc:\d+ NCCL WARN Cuda failure",
-    "failed to extend", "creating shared memory segment", "shmutils.cc",
+    "failed to extend", "creating shared memory segment", "shmutils.cc", "unable to write to file </torch_",
 )  # fmt: skip
 def shared_memory_unmade(found: re.Match[str], at: Place) -> SharedMemoryFailed:
-    """Recognise NCCL from 2.14 to 2.21, which leaves the error number out."""
+    """Recognise NCCL from 2.14 to 2.21 and PyTorch before 1.10, which leave the error number out."""
     return SharedMemoryFailed(place=at, reason="full" if found["full"] else "refused", unsaid=True)
 
 
@@ -200,14 +201,16 @@ class RegistrationFailed(Event):
 
 
 @parses(
-    r"ibv_(?:reg_(?:dmabuf_)?mr\w*|create_[cq][qp]|alloc_pd)\b.{0,120}?(?:Cannot allocate memory|ENOMEM|errno[ =]*12)|"
-    r"RLIMIT_MEMLOCK is \d+ bytes|set max locked memory",
-    "ibv_", "RLIMIT_MEMLOCK", "max locked memory",
-    lines=2,
+    r"(?:ibv_(?:reg_(?:dmabuf_)?mr\w*|create_[cq][qp]|alloc_pd)\b(?:(?=.{0,40}(?:err|fail)).{0,300}?|.{0,120}?)|"
+    r"(?:fi_mr_reg\w*|rdma_reg_\w+|[Ff]ailed to register memory\b).{0,80}?)"
+    r"(?:Cannot allocate memory|ENOMEM|(?:errno|code)[ =:]*12\b)|"
+    r"RLIMIT_MEMLOCK is \d+ bytes|set max locked memory|memlock limits are set too low",
+    "ibv_", "RLIMIT_MEMLOCK", "max locked memory", "fi_mr_reg", "rdma_reg_", "ailed to register memory", "memlock limits",
+    lines=8,
     flags=re.DOTALL,
 )  # fmt: skip
 def registration_failed(found: re.Match[str], at: Place) -> RegistrationFailed:
-    """Recognise NCCL's, UCX's and libibverbs' words."""
+    """Recognise NCCL's, UCX's, Open MPI's, libfabric's and libibverbs' words, and those of programs that call them."""
     return RegistrationFailed(place=at)
 
 

@@ -183,12 +183,16 @@ class HabanaRelease(Event):
 
 @parses(
     r"(?:gaudi-docker|habanalabs|synapse(?:ai)?)[/:](?P<image>\d+\.\d+)\.\d+|habana[-_](?:torch|tensorflow|pyhlml)[\w-]*\W{1,12}(?P<wheel>\d+\.\d+)\.\d+|"
-    r"Driver Version: ?(?P<driver>\d+\.\d+)\.\d+|HL-SMI Version: ?hl-(?P<smi>\d+\.\d+)\.\d+|hl-(?P<fw>\d+\.\d+)\.\d+-fw",
-    "gaudi-docker", "habana", "synapse", "Driver Version", "HL-SMI Version", "hl-",
+    r"\+Gaudi-(?P<vllm>\d+\.\d+)\.\d+|habana-frameworks v(?P<frameworks>\d+\.\d+)\S* was found|"
+    r"validated for SynapseAI v(?P<wanted>\d+\.\d+)(?=\S* but the driver version)|"
+    r"(?:Driver Version: ?|HPU driver version: ?|driver_ver(?:sion)?: ?|driver version is v)(?P<driver>\d+\.\d+)\.\d+|"
+    r"HL-SMI Version: ?hl-(?P<smi>\d+\.\d+)\.\d+|hl-(?P<fw>\d+\.\d+)\.\d+-fw",
+    "gaudi-docker", "habana", "synapse", "Driver Version", "HL-SMI Version", "hl-", "Gaudi-", "SynapseAI", "river version", "driver_ver",
 )  # fmt: skip
 def habana_release(found: re.Match[str], at: Place) -> HabanaRelease | None:
     """Recognise image tags, wheels and hl-smi; NVIDIA's driver has another counting."""
-    software, driver = found["image"] or found["wheel"], found["driver"] or found["smi"] or found["fw"]
+    software = found["image"] or found["wheel"] or found["vllm"] or found["frameworks"] or found["wanted"]
+    driver = found["driver"] or found["smi"] or found["fw"]
     if driver and int(driver.partition(".")[0]) > 9:
         return None
     return HabanaRelease(place=at, part="software" if software else "driver", release=software or driver or "")

@@ -90,7 +90,7 @@ def _systemd(seen: Evidence) -> Fact | None:
 @rule("container-runtime-no-cgroups")
 def no_cgroups(seen: Evidence) -> Answer:
     """The hook was told to leave the device cgroups alone."""
-    error, option = seen.nvml("unknown-error", "no-permission"), _no_cgroups(seen)
+    error, option = seen.nvml("unknown-error", "no-permission", "blocked-by-os"), _no_cgroups(seen)
     if error is None or option is None:
         return None
     return found(CERTAIN, option, error)
