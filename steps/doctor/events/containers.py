@@ -195,16 +195,18 @@ class CountersForbidden(Event):
 
 
 @parses(
-    r"ERR_NVGPUCTRPERM|RmProfilingAdminOnly: 1|does not have permission to access NVIDIA GPU Performance Counters|"
+    r"ERR_NVGPUCTRPERM|CUPTI_ERROR_INSUFFICIENT_PRIVILEGES|RmProfilingAdminOnly: 1|"
+    r"does not have permission to access NVIDIA GPU Performance Counters|"
     r"requires? (?:root|admin\w*) (?:privileges|permissions?)[^\n]{0,40}(?:fan|clock|power)",
     "NVGPUCTRPERM",
+    "INSUFFICIENT_PRIVILEGES",
     "RmProfilingAdminOnly",
     "GPU Performance Counters",
     "privileges",
     "permissions to",
 )
 def counters_forbidden(found: re.Match[str], at: Place) -> CountersForbidden:
-    """Recognise Nsight's and ncu's words, and the driver's setting."""
+    """Recognise Nsight's, ncu's and CUPTI's words, and the driver's setting."""
     return CountersForbidden(place=at)
 
 

@@ -122,15 +122,16 @@ _REASONS: tuple[tuple[str, ConnectReason], ...] = (
 
 
 @parses(
-    r"(?:[Cc]onnect(?:ing)?(?: to)?(?: address)?|remote=|peer) ?\[?(?P<address>(?:\d{1,3}\.){3}\d{1,3})\]?(?:<\d+>|:\d+)?"
+    r"(?:[Cc]onnect(?:ing|\(\))?(?: to)?(?: address)?|remote=|peer) ?"
+    r"\[?(?P<address>(?:\d{1,3}\.){3}\d{1,3}|[0-9a-f]{1,4}(?::[0-9a-f]{0,4}){3,7}(?:%\w+)?)\]?(?:<\d+>|:\d+)?"
     r".{0,80}?(?P<why>Connection refused|No route to host|Connection timed out|timed out|Network is unreachable|connection abort|"
     r"returned (?:113|110|111|101)|errno: (?:113|110|111|101))",
-    "onnect to ", "onnecting to ", "onnect returned", "onnectFullMesh", "remote=[", "peer [",
+    "onnect to ", "onnect() to ", "onnecting to ", "onnect returned", "onnectFullMesh", "remote=[", "peer [",
     lines=2,
     flags=re.DOTALL,
 )  # fmt: skip
 def connect_failed(found: re.Match[str], at: Place) -> ConnectFailed | None:
-    """Recognise NCCL's and gloo's messages with the address and the reason."""
+    """Recognise NCCL's, gloo's and Open MPI's messages with the address and the reason."""
     why = found["why"].lower()
     reason: ConnectReason | None = next((named for words, named in _REASONS if words in why), None)
     return ConnectFailed(place=at, address=found["address"], reason=reason, bridge=_of_bridge(found["address"])) if reason else None
@@ -143,7 +144,8 @@ class ConnectUnnamed(Event):
 
 
 @parses(
-    r"(?:connect returned|Call to connect(?: failed ?:| returned)|client socket has failed to connect to \[[^\]]*[A-Za-z][^\]]*\]:\d+ \()"
+    r"(?:connect returned|Call to connect(?: (?:failed|timeout) ?:| returned)|"
+    r"client socket has failed to connect to \[[^\]]*[A-Za-z][^\]]*\]:\d+ \()"
     r" ?(?:errno: \d+ - )?(?P<why>Connection refused|No route to host|Connection timed out|Network is unreachable)",
     "onnect returned", "Call to connect", "client socket has failed",
 )  # fmt: skip
@@ -179,6 +181,28 @@ class NoInterface(Event):
 def no_interface(found: re.Match[str], at: Place) -> NoInterface:
     """Recognise NCCL's and gloo's start without an interface."""
     return NoInterface(place=at)
+
+
+class SocketUsed(Event):
+    """An interface that NCCL takes; `local` when no other node is behind it: a loopback, a bridge of containers, one's own tunnel."""
+
+    name: str
+    local: bool
+
+
+_LOCAL = re.compile(r"lo|(?:docker|virbr|ip6tnl|tunl|cni|podman|lxcbr|vmnet)\d.*|(?:veth|cali|flannel)\w.*|br-[0-9a-f]{8,}")
+
+
+@parses(
+    r"NCCL INFO (?:Bootstrap ?:|NET(?:/Socket)? ?:) Using "
+    r"(?P<list>(?:(?:interface |\[\d+\])?[\w.@-]+:[0-9A-Fa-f.:]+(?:%[\w.-]+)?<\d+> ?)+)",
+    "Using ",
+)
+def socket_used(found: re.Match[str], at: Place) -> SocketUsed:
+    """Recognise NCCL's list of its interfaces; of several the one that leads nowhere."""
+    names: list[str] = re.findall(r"(?:^|\]|interface |> )([A-Za-z][\w.@-]*):", found["list"])
+    astray = next((name for name in names if _LOCAL.fullmatch(name)), None)
+    return SocketUsed(place=at, name=astray or (names or [""])[0], local=astray is not None)
 
 
 class Interfaces(Event):
