@@ -137,6 +137,17 @@ def connect_failed(found: re.Match[str], at: Place) -> ConnectFailed | None:
     return ConnectFailed(place=at, address=found["address"], reason=reason, bridge=_of_bridge(found["address"])) if reason else None
 
 
+@parses(
+    r"client socket has timed out after \d+m?s while trying to connect to [(\[]*(?P<address>(?:\d{1,3}\.){3}\d{1,3})[\])]*[,:]",
+    "client socket has timed out",
+)
+def store_timed_out(found: re.Match[str], at: Place) -> ConnectFailed | None:
+    """Recognise PyTorch's store, which gives the reason first; within one host it is no matter of networks."""
+    if found["address"].startswith("127."):
+        return None
+    return ConnectFailed(place=at, address=found["address"], reason="timeout", bridge=_of_bridge(found["address"]))
+
+
 class ConnectUnnamed(Event):
     """A connection failed, and the line does not say to which address."""
 

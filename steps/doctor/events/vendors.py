@@ -127,15 +127,19 @@ class TensileMissing(Event):
 
 
 @parses(
-    r"rocBLAS error: ?(?:Cannot read|Could not (?:load|initialize|open))[^\n]{0,300}|TensileLibrary\w*\.dat[^\n]{0,120}",
+    r"rocBLAS error: ?(?:Cannot read|Could not (?:load|initialize|open))[^\n]{0,300}|TensileLibrary\w*\.dat[^\n]{0,120}|"
+    r"amdgpu \[\d+\] gfx\w+ is not supported by \S+ \[[^\n]*|"
+    r"amdgpu is not supported[^\n]{0,20}supported types: ?\[gfx[^\n]*gpu_type=gfx\w+|"
+    r"amdgpu is not supported\"?[^\n]{0,40}gpu_type=gfx\w+[^\n]{0,160}supported_types=\"?\[gfx",
     "rocBLAS error",
     "TensileLibrary",
+    "amdgpu ",
     flags=re.IGNORECASE,
 )
 def tensile_missing(found: re.Match[str], at: Place) -> TensileMissing:
-    """Recognise rocBLAS's error in its spellings."""
-    named = re.search(r"gfx[0-9a-f]{3,4}", found[0])
-    return TensileMissing(place=at, gfx=named[0] if named else None)
+    """Recognise rocBLAS's error in its spellings, and ollama's comparison with what its rocBLAS brings."""
+    named = re.search(r"gpu_type=(gfx\w+)", found[0]) or re.search(r"(gfx[0-9a-f]{3,4})", found[0])
+    return TensileMissing(place=at, gfx=named[1] if named else None)
 
 
 # --- Habana ---------------------------------------------------------------------------------------

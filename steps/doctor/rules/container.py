@@ -13,7 +13,7 @@ from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, f
 from steps.doctor.told import Fact, fact
 
 RUNTIME = "/etc/nvidia-container-runtime/config.toml"
-_STARTS = ("docker", "podman", "nerdctl")
+_STARTS = ("docker", "podman", "nerdctl", "kubectl", "oc", "crictl")
 
 
 def started(seen: Evidence) -> Fact | None:
@@ -24,7 +24,10 @@ def started(seen: Evidence) -> Fact | None:
 
 def inside(seen: Evidence, error: NvmlError | None) -> bool:
     """Whether an error was printed inside a container, by its source or by the command before it."""
-    return error is not None and (error.place.in_container or (started(seen) is not None and error.place.source.endswith(".log")))
+    if error is None or error.place.in_container:
+        return error is not None
+    entered = any("exec" in one.words for one in seen.commands(*_STARTS))
+    return (entered or started(seen) is not None) and error.place.source.endswith(".log")
 
 
 def host_works(seen: Evidence) -> bool:
