@@ -19,7 +19,7 @@ from steps.doctor.events.nccl import (
     SharedMemoryFailed,
     SocketUsed,
 )
-from steps.doctor.events.peers import CardNamed, DirectCopies, P2pSwitch, P2pWrong, Redirects
+from steps.doctor.events.peers import CardNamed, DirectCopies, KernelsTooLarge, P2pSwitch, P2pWrong, Redirects
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.cards import Card, of_name
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, WEAK, Answer, found, out, rule
@@ -122,7 +122,7 @@ def nccl_old(seen: Evidence) -> Answer:
     card = next((card for card in _cards(seen) if card.architecture == "blackwell"), None)
     if card is None:
         return None
-    version, useless = seen.first(NcclVersion), _useless(seen)
+    version, useless = seen.first(NcclVersion), _useless(seen) or seen.first(KernelsTooLarge)
     least = stack.nccl_support("blackwell")
     helped = _helped(seen)
     if helped is not None:
