@@ -14,7 +14,8 @@ class NoGpuRuntime(Event):
 
 
 @parses(
-    r"could not select device driver ['\"]*(?:nvidia)?['\"]* with capabilities|[Uu]nknown (?:or invalid )?runtime(?: name)?:? ['\"]?nvidia|"
+    r"could not select device driver(?: ['\"]+(?:nvidia)?['\"]+)? with capabilities|"
+    r"[Uu]nknown (?:or invalid )?runtime(?: name)?:? ['\"]?nvidia|"
     r"runtime ['\"]?nvidia['\"]? (?:not found|is not (?:installed|configured))|no runtime for ['\"]?nvidia['\"]? is configured",
     "could not select device driver", "nknown runtime", "nknown or invalid runtime", 'runtime "nvidia', "runtime nvidia", "no runtime for",
 )  # fmt: skip
@@ -195,16 +196,18 @@ class CountersForbidden(Event):
 
 
 @parses(
-    r"ERR_NVGPUCTRPERM|RmProfilingAdminOnly: 1|does not have permission to access NVIDIA GPU Performance Counters|"
+    r"ERR_NVGPUCTRPERM|CUPTI_ERROR_INSUFFICIENT_PRIVILEGES|RmProfilingAdminOnly: 1|"
+    r"does not have permission to access NVIDIA GPU Performance Counters|"
     r"requires? (?:root|admin\w*) (?:privileges|permissions?)[^\n]{0,40}(?:fan|clock|power)",
     "NVGPUCTRPERM",
+    "INSUFFICIENT_PRIVILEGES",
     "RmProfilingAdminOnly",
     "GPU Performance Counters",
     "privileges",
     "permissions to",
 )
 def counters_forbidden(found: re.Match[str], at: Place) -> CountersForbidden:
-    """Recognise Nsight's and ncu's words, and the driver's setting."""
+    """Recognise Nsight's, ncu's and CUPTI's words, and the driver's setting."""
     return CountersForbidden(place=at)
 
 

@@ -115,12 +115,14 @@ class SymbolMissing(Event):
 
 
 @parses(
-    r"lib(?P<user>cu\w+|nv\w+|torch\w*|cudnn\w*)\.so[\d.]*: undefined symbol: (?P<symbol>\w+)(?:, version (?P<library>lib\w+\.so\.\d+))?",
-    "undefined symbol: ",
+    r"lib(?P<user>cu\w+|nv\w+|torch\w*|cudnn\w*)\.so[\d.]*: "
+    r"(?:undefined symbol: (?P<symbol>\w+)(?:, version (?P<library>lib\w+\.so\.\d+))?|"
+    r"symbol (?P<unlinked>\w+),? version (?P<sister>lib\w+\.so\.\d+) not defined in file)",
+    "undefined symbol: ", "not defined in file",
 )  # fmt: skip
 def symbol_missing(found: re.Match[str], at: Place) -> SymbolMissing:
-    """Recognise the dynamic linker's error about CUDA's libraries."""
-    return SymbolMissing(place=at, symbol=found["symbol"], library=found["library"] or "")
+    """Recognise the dynamic linker's two wordings about CUDA's libraries."""
+    return SymbolMissing(place=at, symbol=found["symbol"] or found["unlinked"], library=found["library"] or found["sister"] or "")
 
 
 class FabricManager(Event):

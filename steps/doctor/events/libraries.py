@@ -16,10 +16,10 @@ _LIBRARY = rf"lib(?P<name>{_CUDA_LIBRARIES}|cudnn\w*|nccl|nvinfer\w*)\.so\.(?P<m
 
 
 class LibraryMissing(Event):
-    """The loader found no file of this name; `major` is the one that was wanted."""
+    """The loader found no file of this name; `major` is the one that was wanted, `None` where any would do."""
 
     name: str
-    major: int
+    major: int | None
     kind: LibraryKind
 
 
@@ -38,6 +38,15 @@ def _missing(found: re.Match[str], at: Place) -> LibraryMissing | None:
 def library_missing(found: re.Match[str], at: Place) -> LibraryMissing | None:
     """Recognise the loader's own words: what cannot be opened is the name right before them, not the one before that."""
     return _missing(found, at)
+
+
+@parses(
+    rf"(?:^|[\s(/'\"])lib(?P<name>{_CUDA_LIBRARIES}|cudnn\w*)\.so: +cannot open shared object",
+    "cannot open shared object",
+)  # fmt: skip
+def library_of_any_version_missing(found: re.Match[str], at: Place) -> LibraryMissing:
+    """Recognise a program that asks for the name without a version, as Paddle does."""
+    return LibraryMissing(place=at, name=f"lib{found['name']}.so", major=None, kind=_kind(found["name"]))
 
 
 @parses(
@@ -88,6 +97,15 @@ def library_there(found: re.Match[str], at: Place) -> LibraryThere | None:
         kind=_kind(found["name"]),
         path=found["path"],
     )
+
+
+@parses(
+    rf"^(?:[-l]r[\w-]{{8}}[.+@]? [^\n]{{10,90}}? )?{_LIBRARY}(?: -> \S+)?[ \t]*$",
+    "libcu", "libnv", "libnccl", "libnpp",
+)  # fmt: skip
+def library_listed(found: re.Match[str], at: Place) -> LibraryThere:
+    """Recognise a line of `ls` in the folder itself, short or long."""
+    return LibraryThere(place=at, name=f"lib{found['name']}.so.{found['major']}", major=int(found["major"]), kind=_kind(found["name"]))
 
 
 class LibrariesSkipped(Event):

@@ -54,6 +54,16 @@ def card_named(found: re.Match[str], at: Place) -> CardNamed:
     return CardNamed(place=at, name=found["name"].strip())
 
 
+class KernelsTooLarge(Event):
+    """NCCL's kernels want more memory than this generation of cards gives one: they were made for another."""
+
+
+@parses(r"ncclMaxSharedMem \d+ exceeds device/fn maxSharedMem \d+", "ncclMaxSharedMem")
+def kernels_too_large(found: re.Match[str], at: Place) -> KernelsTooLarge:
+    """Recognise the note before the launch fails."""
+    return KernelsTooLarge(place=at)
+
+
 class P2pWrong(Event):
     """Direct copies arrive wrong."""
 

@@ -84,11 +84,13 @@ class NoKernelImage(Event):
 
 
 @parses(
-    r"no kernel image is available for execution|cudaErrorNoKernelImageForDevice|CUDA_ERROR_NO_BINARY_FOR_GPU|"
-    r"(?P<hip>hipErrorNoBinaryForGpu|invalid device function.{0,40}hip|Unable to find code object for all current devices)|"
+    r"(?P<hip>hipErrorNoBinaryForGpu|hipErrorInvalidDeviceFunction|HIP error: invalid device function|invalid device function.{0,40}hip|"
+    r"Unable to find code object for all current devices)|"
+    r"no kernel image is available for execution|cudaErrorNoKernelImageForDevice|CUDA_ERROR_NO_BINARY_FOR_GPU|invalid device function|"
     r"nvrtc: error: invalid value for --gpu-architecture|was not compiled for (?:this GPU|compute capability)|"
     r"ptxas fatal *: *Value 'sm_\d+[a-z]?' is not defined for option 'gpu-name'",
-    "no kernel image", "NoKernelImage", "NO_BINARY_FOR_GPU", "NoBinaryForGpu", "code object for all", "invalid value for --gpu-arch",
+    "no kernel image", "NoKernelImage", "NO_BINARY_FOR_GPU", "NoBinaryForGpu", "invalid device function",
+    "InvalidDeviceFunction", "code object for all", "invalid value for --gpu-arch",
     "was not compiled for", "is not defined for option 'gpu-name'",
 )  # fmt: skip
 def no_kernel_image(found: re.Match[str], at: Place) -> NoKernelImage:

@@ -127,15 +127,19 @@ class TensileMissing(Event):
 
 
 @parses(
-    r"rocBLAS error: ?(?:Cannot read|Could not (?:load|initialize|open))[^\n]{0,300}|TensileLibrary\w*\.dat[^\n]{0,120}",
+    r"rocBLAS error: ?(?:Cannot read|Could not (?:load|initialize|open))[^\n]{0,300}|TensileLibrary\w*\.dat[^\n]{0,120}|"
+    r"amdgpu \[\d+\] gfx\w+ is not supported by \S+ \[[^\n]*|"
+    r"amdgpu is not supported[^\n]{0,20}supported types: ?\[gfx[^\n]*gpu_type=gfx\w+|"
+    r"amdgpu is not supported\"?[^\n]{0,40}gpu_type=gfx\w+[^\n]{0,160}supported_types=\"?\[gfx",
     "rocBLAS error",
     "TensileLibrary",
+    "amdgpu ",
     flags=re.IGNORECASE,
 )
 def tensile_missing(found: re.Match[str], at: Place) -> TensileMissing:
-    """Recognise rocBLAS's error in its spellings."""
-    named = re.search(r"gfx[0-9a-f]{3,4}", found[0])
-    return TensileMissing(place=at, gfx=named[0] if named else None)
+    """Recognise rocBLAS's error in its spellings, and ollama's comparison with what its rocBLAS brings."""
+    named = re.search(r"gpu_type=(gfx\w+)", found[0]) or re.search(r"(gfx[0-9a-f]{3,4})", found[0])
+    return TensileMissing(place=at, gfx=named[1] if named else None)
 
 
 # --- Habana ---------------------------------------------------------------------------------------
@@ -183,12 +187,16 @@ class HabanaRelease(Event):
 
 @parses(
     r"(?:gaudi-docker|habanalabs|synapse(?:ai)?)[/:](?P<image>\d+\.\d+)\.\d+|habana[-_](?:torch|tensorflow|pyhlml)[\w-]*\W{1,12}(?P<wheel>\d+\.\d+)\.\d+|"
-    r"Driver Version: ?(?P<driver>\d+\.\d+)\.\d+|HL-SMI Version: ?hl-(?P<smi>\d+\.\d+)\.\d+|hl-(?P<fw>\d+\.\d+)\.\d+-fw",
-    "gaudi-docker", "habana", "synapse", "Driver Version", "HL-SMI Version", "hl-",
+    r"\+Gaudi-(?P<vllm>\d+\.\d+)\.\d+|habana-frameworks v(?P<frameworks>\d+\.\d+)\S* was found|"
+    r"validated for SynapseAI v(?P<wanted>\d+\.\d+)(?=\S* but the driver version)|"
+    r"(?:Driver Version: ?|HPU driver version: ?|driver_ver(?:sion)?: ?|driver version is v)(?P<driver>\d+\.\d+)\.\d+|"
+    r"HL-SMI Version: ?hl-(?P<smi>\d+\.\d+)\.\d+|hl-(?P<fw>\d+\.\d+)\.\d+-fw",
+    "gaudi-docker", "habana", "synapse", "Driver Version", "HL-SMI Version", "hl-", "Gaudi-", "SynapseAI", "river version", "driver_ver",
 )  # fmt: skip
 def habana_release(found: re.Match[str], at: Place) -> HabanaRelease | None:
     """Recognise image tags, wheels and hl-smi; NVIDIA's driver has another counting."""
-    software, driver = found["image"] or found["wheel"], found["driver"] or found["smi"] or found["fw"]
+    software = found["image"] or found["wheel"] or found["vllm"] or found["frameworks"] or found["wanted"]
+    driver = found["driver"] or found["smi"] or found["fw"]
     if driver and int(driver.partition(".")[0]) > 9:
         return None
     return HabanaRelease(place=at, part="software" if software else "driver", release=software or driver or "")

@@ -59,8 +59,15 @@ def _short(address: str | None) -> str:
 
 
 def _of_sysfs(host: Probes) -> Iterator[LinkSeen]:
-    for device in pci.devices(host):
-        if device.vendor not in ("10de", "1002") or device.kind[:2] not in ("03", "12"):
+    named = pci.devices(host)
+    # Where only files of the link were copied, they are those of the card that their owner asks about.
+    bare = [
+        pci.Device(address=name, vendor="", device="", kind="")
+        for name in host.listdir(pci.DEVICES) or ()
+        if host.read(f"{pci.DEVICES}/{name}/vendor") is None and host.read(f"{pci.DEVICES}/{name}/current_link_width")
+    ]
+    for device in (*named, *bare):
+        if device not in bare and (device.vendor not in ("10de", "1002") or device.kind[:2] not in ("03", "12")):
             continue
         at = f"{pci.DEVICES}/{device.address}"
         names = ("current_link_speed", "max_link_speed", "current_link_width", "max_link_width")

@@ -58,6 +58,8 @@ _SAME_AS = {
     "enforced.power.limit": "Enforced Power Limit",
     "power.max_limit": "Max Power Limit",
     "temperature.gpu": "GPU Current Temp",
+    "mig.mode.current": "MIG Mode/Current",
+    "mig.mode.pending": "MIG Mode/Pending",
     "clocks_event_reasons.gpu_idle": "Idle",
     "clocks_event_reasons.sw_power_cap": "SW Power Cap",
     "clocks_event_reasons.hw_slowdown": "HW Slowdown",

@@ -356,13 +356,20 @@ def _old_branch(event: Unmet) -> bool:
     return bool(wants) and ours
 
 
+_METAPACKAGES = re.compile(r"cuda(?:-runtime)?(?:-\d+-\d+)? cuda-(?:runtime-|demo-suite-)?\d+-\d+")
+
+
 @rule("old-cuda-packages-want-old-driver")
 def old_cuda(seen: Evidence) -> Answer:
     """CUDA packages need a branch of the driver below the installed one."""
     wants = next((event for event in seen.all(Unmet) if _old_branch(event)), None)
     abi = next((event for event in seen.all(Unmet) if event.wanted.startswith("xorg-video-abi")), None)
     if wants is None and abi is None:
-        return None
+        # apt stops at the first link of the chain: of its metapackages only the driver's is one that it cannot have.
+        chain = next(
+            (event for event in seen.all(Unmet) if event.why == "refused" and _METAPACKAGES.fullmatch(f"{event.name} {event.wanted}")), None
+        )
+        return found(POSSIBLE, chain, package=chain.name, variant="chain") if chain is not None and seen.has(ImpossibleRequest) else None
     first = wants or abi
     if first is None:
         return None

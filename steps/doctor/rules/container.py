@@ -13,7 +13,7 @@ from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, f
 from steps.doctor.told import Fact, fact
 
 RUNTIME = "/etc/nvidia-container-runtime/config.toml"
-_STARTS = ("docker", "podman", "nerdctl")
+_STARTS = ("docker", "podman", "nerdctl", "kubectl", "oc", "crictl")
 
 
 def started(seen: Evidence) -> Fact | None:
@@ -93,7 +93,7 @@ def _systemd(seen: Evidence) -> Fact | None:
 @rule("container-runtime-no-cgroups")
 def no_cgroups(seen: Evidence) -> Answer:
     """The hook was told to leave the device cgroups alone."""
-    error, option = seen.nvml("unknown-error", "no-permission"), _no_cgroups(seen)
+    error, option = seen.nvml("unknown-error", "no-permission", "blocked-by-os"), _no_cgroups(seen)
     if error is None or option is None:
         return None
     return found(CERTAIN, option, error)

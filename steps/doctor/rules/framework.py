@@ -195,4 +195,6 @@ def libraries_not_found(seen: Evidence) -> Answer:
     other = libraries.other_major(seen, missing)
     if other is not None:
         return out(missing, other)
+    if missing.major is None:
+        return found(LIKELY, missing, skipped, library=missing.name)
     return found(POSSIBLE + (0.1 if missing.kind == "cudnn" else 0.0), missing, skipped, library=missing.name)

@@ -17,8 +17,9 @@ from steps.doctor.events.nccl import (
     NoInterface,
     RegistrationFailed,
     SharedMemoryFailed,
+    SocketUsed,
 )
-from steps.doctor.events.peers import CardNamed, DirectCopies, P2pSwitch, P2pWrong, Redirects
+from steps.doctor.events.peers import CardNamed, DirectCopies, KernelsTooLarge, P2pSwitch, P2pWrong, Redirects
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.cards import Card, of_name
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, WEAK, Answer, found, out, rule
@@ -121,7 +122,7 @@ def nccl_old(seen: Evidence) -> Answer:
     card = next((card for card in _cards(seen) if card.architecture == "blackwell"), None)
     if card is None:
         return None
-    version, useless = seen.first(NcclVersion), _useless(seen)
+    version, useless = seen.first(NcclVersion), _useless(seen) or seen.first(KernelsTooLarge)
     least = stack.nccl_support("blackwell")
     helped = _helped(seen)
     if helped is not None:
@@ -197,6 +198,16 @@ def _interfaces(seen: Evidence) -> Interfaces | Fact | None:
     return fact(line[1], "env", line[0]) if line else seen.first(Interfaces)
 
 
+def _astray(seen: Evidence) -> SocketUsed | None:
+    """Return an interface that leads to no other node, where what failed may be a connection to it."""
+    named = seen.first(ConnectFailed)
+    if named is None and not seen.has(ConnectUnnamed):
+        return None
+    if named is not None and not named.address.lower().startswith("fe80:"):
+        return None
+    return seen.first(SocketUsed, lambda event: event.local)
+
+
 @rule("nccl-wrong-interface")
 def wrong_interface(seen: Evidence) -> Answer:
     """Ranks knock where nobody listens, or there is no interface to listen on."""
@@ -205,6 +216,10 @@ def wrong_interface(seen: Evidence) -> Answer:
     if none is not None:
         return found(STRONG, none, named, variant="none")
     failed = seen.first(ConnectFailed, lambda event: not event.bridge)
+    astray = _astray(seen)
+    if astray is not None:
+        at = failed.address if failed is not None else astray.name
+        return found(STRONG, astray, failed or seen.first(ConnectUnnamed), named, address=at)
     if failed is None:
         inside, unnamed = seen.first(ConnectFailed), seen.first(ConnectUnnamed)
         if inside is None and unnamed is not None:
@@ -219,6 +234,9 @@ def wrong_interface(seen: Evidence) -> Answer:
 @rule("firewall-blocks-nccl")
 def firewalled(seen: Evidence) -> Answer:
     """The host is there, and something on the way rejects or swallows the port."""
+    astray = _astray(seen)
+    if astray is not None:
+        return out(astray)
     failed = seen.first(ConnectFailed, lambda event: not event.bridge and event.reason in ("no-route", "timeout", "unreachable"))
     if failed is None:
         other, unnamed = seen.first(ConnectFailed), seen.first(ConnectUnnamed, lambda event: event.reason != "refused")

@@ -218,7 +218,9 @@ def _count(fact: Fact | None) -> int:
 def memory_failing(seen: Evidence) -> Answer:
     """The card cannot repair its memory any more, or has to again and again."""
     failed = next(iter(xids(seen, REMAP_FAILED)), None) or seen.first(RemapFailed) or _rows(seen, "Remapping Failure Occurred")
-    failed = failed or next((value for line in seen.answers if (value := line.at("remapped_rows.failure")) and value.value != "0"), None)
+    failed = failed or next(
+        (value for line in seen.answers if (value := line.at("remapped_rows.failure")) and value.value.lower() in ("yes", "1")), None
+    )
     if failed is not None:
         return found(CERTAIN, failed, _rows(seen, "Remapped Rows/Uncorrectable Error"))
     sram = next((value for one in seen.readings if _count(value := one.at("Aggregate/SRAM Uncorrectable")) > SRAM_LIMIT), None)
