@@ -37,12 +37,18 @@ def changed_by_pacman(found: re.Match[str], at: Place) -> Changed:
     return Changed(place=at, name=found["name"], old=found["old"], new=found["new"])
 
 
+_UNATTENDED = "that will be upgraded"
+
+
 @parses(
     r"(?:^| )(?P<name>(?:(?:lib(?:32)?)?nvidia|xserver-xorg-video-nvidia|cuda-drivers)[\w.+-]*)(?=\s|$)",
-    "that will be upgraded",
+    _UNATTENDED,
 )  # fmt: skip
-def changed_unattended(found: re.Match[str], at: Place) -> Changed:
+def changed_unattended(found: re.Match[str], at: Place) -> Changed | None:
     """Recognise the driver's packages in the log of unattended-upgrades, which names no versions."""
+    start = found.string.rfind("\n", 0, found.start() + 1) + 1
+    if _UNATTENDED not in found.string[start : found.start() + 1]:
+        return None
     return Changed(place=at, name=found["name"])
 
 

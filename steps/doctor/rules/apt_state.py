@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from steps.catalog import stack, versions
 from steps.doctor import numbers
 from steps.doctor.events.dkms import BuildFailed, DkmsTreeBroken
 from steps.doctor.events.packages import (
@@ -217,7 +218,7 @@ def conflicting_branch(seen: Evidence) -> Answer:
         event
         for event in seen.all(Unmet)
         if event.why in ("refused", "other")
-        and (role(event.wanted) or (event.why == "refused" and _BRINGS_DRIVER.fullmatch(event.wanted)))
+        and (role(event.wanted) or (event.why == "refused" and _BRINGS_DRIVER.fullmatch(event.wanted) and not _past(event.wanted)))
         and not _CUDA_SUFFIX.search(event.version or "")
     ]
     exact = [event for event in refused if event.relation == "="]
@@ -359,6 +360,12 @@ def _old_branch(event: Unmet) -> bool:
 _METAPACKAGES = re.compile(r"cuda(?:-runtime)?(?:-\d+-\d+)? cuda-(?:runtime-|demo-suite-)?\d+-\d+")
 
 
+def _past(package: str) -> bool:
+    """Return whether a CUDA package is of a line that is older than all that we know."""
+    line = re.search(r"-(\d+)-(\d+)$", package)
+    return line is not None and versions.number(f"{line[1]}.{line[2]}") < min(versions.number(known) for known in stack.cudas())
+
+
 @rule("old-cuda-packages-want-old-driver")
 def old_cuda(seen: Evidence) -> Answer:
     """CUDA packages need a branch of the driver below the installed one."""
@@ -367,7 +374,12 @@ def old_cuda(seen: Evidence) -> Answer:
     if wants is None and abi is None:
         # apt stops at the first link of the chain: of its metapackages only the driver's is one that it cannot have.
         chain = next(
-            (event for event in seen.all(Unmet) if event.why == "refused" and _METAPACKAGES.fullmatch(f"{event.name} {event.wanted}")), None
+            (
+                event
+                for event in seen.all(Unmet)
+                if event.why == "refused" and _METAPACKAGES.fullmatch(f"{event.name} {event.wanted}") and _past(event.wanted)
+            ),
+            None,
         )
         return found(POSSIBLE, chain, package=chain.name, variant="chain") if chain is not None and seen.has(ImpossibleRequest) else None
     first = wants or abi
