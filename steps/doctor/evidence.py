@@ -19,6 +19,7 @@ from steps.doctor.facts.links import LinkSeen, links_seen
 from steps.doctor.facts.modules import Modules, modules
 from steps.doctor.facts.packages import Packages, packages
 from steps.doctor.facts.processes import processes
+from steps.doctor.facts.queries import Answered, answers, as_readings
 from steps.doctor.facts.readings import Readings, readings
 from steps.doctor.facts.repositories import Source, sources
 from steps.doctor.facts.space import FileSystem, file_systems
@@ -111,8 +112,13 @@ class Evidence:
 
     @cached_property
     def readings(self) -> tuple[Readings, ...]:
-        """The readings of `nvidia-smi -q` for each GPU."""
-        return readings(self.host)
+        """The readings of `nvidia-smi -q` for each GPU, and those of its queries."""
+        return (*readings(self.host), *as_readings(self.answers))
+
+    @cached_property
+    def answers(self) -> tuple[Answered, ...]:
+        """The lines that nvidia-smi's queries answered."""
+        return answers(self.host)
 
     @cached_property
     def links(self) -> tuple[LinkSeen, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from steps.detect.probes import Probes
 from steps.doctor.events.reading import Reader
 from steps.doctor.facts.repositories import sources
-from steps.host.captured import pasted
+from steps.host.captured import pasted, typed
 
 _TABLES = frozenset(("dpkg", "rpm", "lsmod", "lscpu", "lsblk", "dmidecode", "env", "ps", "ip"))
 """Commands whose output is a table of facts and tells no events."""
@@ -61,8 +61,9 @@ def _named_twice(host: Probes) -> bool:
 
 
 def _recorded(host: Probes) -> Iterator[tuple[str, str]]:
+    told_in_logs = typed(host.host)
     for argv in host.host.recorded():
-        if argv and argv[0] not in _TABLES:
+        if argv and argv[0] not in _TABLES and argv not in told_in_logs:
             yield " ".join(argv), host.run(argv).text
     for pattern in ("/var/log/*", "/var/log/*/*", "/var/lib/dkms/*/*/build/make.log", "/var/lib/dkms/*/*/*/*/log/make.log"):
         for path in host.glob(pattern):

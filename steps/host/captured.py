@@ -7,7 +7,7 @@ import binascii
 import os
 import shlex
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from glob import has_magic
 from pathlib import Path
@@ -18,9 +18,12 @@ import msgspec
 from steps.errors import InputError
 from steps.host.base import Host, Result
 from steps.host.files import MOST_BYTES, decoded, parts_of
+from steps.host.transcript import session
 
 _MOST_PATH = 4096
 _MOST_LINKS = 40
+_INSIDE = "container-"
+"""Logs whose name begins so were printed inside a container."""
 
 
 class Encoded(msgspec.Struct, frozen=True):
@@ -94,6 +97,7 @@ class CapturedHost:
         self._files = {_checked(at, path): content for at, content in capture.files.items()}
         self._links = {_checked(at, path): target for at, target in capture.links.items()}
         self._commands = {_argv(line): found for line, found in capture.commands.items()}
+        self.typed = frozenset(self._pasted())
         self._children: dict[str, set[str]] = {"/": set()}
         self._real: dict[str, str | None] = {}
         for at in (*self._files, *self._links):
@@ -102,6 +106,18 @@ class CapturedHost:
             folder = _checked(at, path)
             self._know(folder)
             self._children.setdefault(folder, set())
+
+    def _pasted(self) -> Iterator[tuple[str, ...]]:
+        """Take over, and yield, the commands that pasted sessions show and that were not recorded; printed files as well."""
+        for name, text in self.logs.items():
+            if name.startswith(_INSIDE):
+                continue
+            told = session(text)
+            self._files = {**told.files, **self._files}
+            for argv, output in told.commands.items():
+                if argv not in self._commands:
+                    self._commands[argv] = Recorded(stdout=output)
+                    yield argv
 
     def _know(self, path: str) -> None:
         """Enter a path into the folders above it."""
@@ -233,6 +249,11 @@ def _argv(line: str) -> tuple[str, ...]:
 
 def _matches(name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern) and (not name.startswith(".") or pattern.startswith("."))
+
+
+def typed(host: Host) -> frozenset[tuple[str, ...]]:
+    """Return the commands of a capture that were not recorded by themselves but stand in its logs; empty for any other host."""
+    return host.typed if isinstance(host, CapturedHost) else frozenset()
 
 
 def pasted(host: Host) -> Mapping[str, str]:

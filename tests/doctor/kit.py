@@ -22,6 +22,8 @@ else:
     import tomli as tomllib
 
 HANDED = Path(__file__).parent / "handed"
+REPORTED = Path(__file__).parent / "reported"
+"""What public reports show, as captures; the address of each report stands in its `about`."""
 
 
 class Case(NamedTuple):
@@ -40,9 +42,9 @@ class Case(NamedTuple):
 
 
 @cache
-def cases() -> tuple[Case, ...]:
-    """Return the handed cases."""
-    return tuple(_case(path) for path in sorted(HANDED.glob("*.expect.toml")))
+def cases(folder: Path = HANDED) -> tuple[Case, ...]:
+    """Return the cases of a folder."""
+    return tuple(_case(path) for path in sorted(folder.glob("*.expect.toml")))
 
 
 def _case(path: Path) -> Case:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.lab.debs import Deb, File
+from tests.lab.modules import DKMS, KERNEL, OPEN, module
 
-KERNEL = "6.1.0-32-amd64"
 NVIDIA_URL = "https://developer.download.nvidia.com/compute/cuda/repos/debian12/x86_64/"
 DEBIAN_URL = "https://deb.debian.org/debian/lab/"
 _TABLE = Path(__file__).parent / "data" / "nvidia.tsv"
@@ -37,6 +37,8 @@ def configure(body: str) -> str:
 _DKMS_BUILD = r"""
 k=$(ls /lib/modules 2>/dev/null | sort -V | tail -n 1); t=$(cat /etc/lab/pace 2>/dev/null || echo 0.2)
 echo "Loading new nvidia-@VERSION@ DKMS files..."
+mkdir -p /var/lib/dkms/nvidia/@VERSION@
+ln -sfn /usr/src/nvidia-@VERSION@ /var/lib/dkms/nvidia/@VERSION@/source
 if [ -z "$k" ] || [ ! -e "/lib/modules/$k/build" ]; then
     echo 'Building for '
     exit 0
@@ -46,28 +48,20 @@ sleep "$t"; echo 'Done.'
 mkdir -p "/lib/modules/$k/updates/dkms" "/var/lib/dkms/nvidia/@VERSION@/$k/x86_64"
 for m in nvidia nvidia-modeset nvidia-drm nvidia-uvm; do
     printf '\n%s.ko:\nRunning module version sanity check.\n - Installation\n   - Installing to /lib/modules/%s/updates/dkms/\n' "$m" "$k"
-    echo "version=@VERSION@" > "/lib/modules/$k/updates/dkms/$m.ko"
+    cp /usr/src/nvidia-@VERSION@/nvidia.ko "/lib/modules/$k/updates/dkms/$m.ko"
 done
-echo; echo 'depmod....'; sleep "$t"
+echo; echo 'depmod....'; depmod "$k"; sleep "$t"
 """
 _DKMS_REMOVE = r"""#!/bin/sh
 set -e
 for k in $(ls /lib/modules 2>/dev/null); do
     for m in nvidia nvidia-modeset nvidia-drm nvidia-uvm; do rm -f "/lib/modules/$k/updates/dkms/$m.ko"; done
     rmdir "/lib/modules/$k/updates/dkms" "/lib/modules/$k/updates" 2>/dev/null || true
+    depmod "$k"
 done
 rm -rf /var/lib/dkms/nvidia/@VERSION@
 rmdir /var/lib/dkms/nvidia 2>/dev/null || true
 exit 0
-"""
-_DKMS = r"""#!/bin/sh
-# dkms status, as far as the lab needs it
-[ "$1" = status ] || exit 0
-for d in /var/lib/dkms/nvidia/*/*/x86_64; do
-    [ -d "$d" ] || continue
-    k=$(basename "$(dirname "$d")"); v=$(basename "$(dirname "$(dirname "$d")")")
-    echo "nvidia/$v, $k, x86_64: installed"
-done
 """
 _NVCC = r"""#!/bin/sh
 [ "$1" = --version ] || { echo "lab nvcc: only --version" >&2; exit 1; }
@@ -100,6 +94,9 @@ def _dressed(deb: Deb) -> Deb:
     if deb.name in ("nvidia-kernel-dkms", "nvidia-kernel-open-dkms"):
         scripts["postinst"] = configure(_DKMS_BUILD.replace("@VERSION@", version))
         scripts["prerm"] = _DKMS_REMOVE.replace("@VERSION@", version)
+        source = f"/usr/src/nvidia-{version}"
+        files[f"{source}/dkms.conf"] = File(f'PACKAGE_NAME="nvidia"\nPACKAGE_VERSION="{version}"\n'.encode())
+        files[f"{source}/nvidia.ko"] = File(module(version, OPEN if "open" in deb.name else "NVIDIA"))
     elif deb.name == "nvidia-driver-cuda":
         files["/usr/bin/nvidia-smi"] = _program(_SMI.replace("@VERSION@", version))
     elif deb.name == "nvidia-kernel-support":
@@ -172,7 +169,7 @@ def debian() -> list[Deb]:
         Deb("linux-image-amd64", version, "amd64", 12, {"Depends": f"linux-image-{KERNEL}"}),
         Deb(f"linux-headers-{KERNEL}", version, "amd64", 6_000, {}, headers),
         Deb("linux-headers-amd64", version, "amd64", 12, {"Depends": f"linux-headers-{KERNEL}"}),
-        Deb("dkms", "3.0.10-8+deb12u1", "all", 200, {}, {"/usr/sbin/dkms": _program(_DKMS)}),
+        Deb("dkms", "3.0.10-8+deb12u1", "all", 200, {}, {"/usr/sbin/dkms": _program(DKMS)}),
     ]
     for name, plain in (
         ("build-essential", "12.9"),

@@ -21,7 +21,7 @@ from pathlib import Path
 from tests.lab import repository
 
 HERE = Path(__file__).resolve().parent
-_MADE_OF = ("root.sh", "repository.py", "catalogue.py", "shaken.py", "debs.py", "data/nvidia.tsv")
+_MADE_OF = ("root.sh", "repository.py", "catalogue.py", "modules.py", "shaken.py", "debs.py", "data/nvidia.tsv")
 _NEEDED = ("mmdebstrap", "gpg", "openssl", "unshare", "nsenter", "ip", "apt-get")
 _KEEP_SECONDS = 7 * 86_400
 

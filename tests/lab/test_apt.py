@@ -14,7 +14,7 @@ from steps.managers import apt_repository, base, preflight
 from steps.managers.base import Change, Holder
 from steps.model.action import installing
 from steps.model.base import Phrase
-from tests.lab import catalogue
+from tests.lab import catalogue, modules
 from tests.lab import lab as laboratory
 from tests.lab.host import LabHost, done, perform, start
 from tests.lab.lab import Lab, LabMachine
@@ -178,17 +178,17 @@ def test_the_stack_is_installed_and_taken_back_without_a_trace(stocked: LabHost)
     assert base.packages_are(action.done_when[0], stocked) is False  # type: ignore[arg-type] # the first probe is the packages
     done(stocked, action)
     assert base.packages_are(action.done_when[0], stocked) is True  # type: ignore[arg-type] # the first probe is the packages
-    assert base.module_files(stocked, "nvidia", catalogue.KERNEL) == (f"/lib/modules/{catalogue.KERNEL}/updates/dkms/nvidia.ko",)
+    assert base.module_files(stocked, "nvidia", modules.KERNEL) == (f"/lib/modules/{modules.KERNEL}/updates/dkms/nvidia.ko",)
     assert packages(stocked) != listed
     undone(stocked, before, base.Kept())
     assert packages(stocked) == listed
     assert etc(stocked) == settings
-    assert base.module_files(stocked, "nvidia", catalogue.KERNEL) == ()
+    assert base.module_files(stocked, "nvidia", modules.KERNEL) == ()
 
 
 def test_a_dkms_package_without_headers_exits_zero_and_builds_nothing(stocked: LabHost) -> None:
     done(stocked, installing("apt", "t", "t", ("nvidia-open",)))
-    assert base.module_files(stocked, "nvidia", catalogue.KERNEL) == ()
+    assert base.module_files(stocked, "nvidia", modules.KERNEL) == ()
 
 
 def test_a_replaced_driver_comes_back_from_the_packages_put_aside(stocked: LabHost) -> None:

@@ -20,7 +20,7 @@ from steps.managers.base import Snapshot, manager
 from steps.model.action import ModuleBuilt, Write, installing
 from steps.model.base import Phrase
 from tests.engine_kit import ended, kill_runner, output, plan_of, statuses, wait_until
-from tests.lab import catalogue
+from tests.lab import catalogue, modules
 from tests.lab.debs import Deb, pack
 from tests.lab.lab import LabMachine
 
@@ -221,18 +221,18 @@ def mounted() -> None:
 
 def headless() -> None:
     """A module's package without the kernel's headers ends well and builds nothing: the run says which headers are missing."""
-    built = ModuleBuilt(module="nvidia", kernel=catalogue.KERNEL)
+    built = ModuleBuilt(module="nvidia", kernel=modules.KERNEL)
     driver = installing("apt", "a.install", "t", ("nvidia-open",), done_when=(built,))
     handle = client.start(plan_of(*apt_repository.nvidia_repository(catalogue.NVIDIA_URL), driver, root=ROOT), sudo=None)
     state = ended(handle, 60)
     error = state.actions["a.install"].error
     assert isinstance(error, Phrase)
-    assert (state.status, error.key, error.params["kernel"]) == ("failed", "engine.failed.no-headers", catalogue.KERNEL)
+    assert (state.status, error.key, error.params["kernel"]) == ("failed", "engine.failed.no-headers", modules.KERNEL)
 
 
 def offline() -> None:
     """A driver is changed, and the archive is gone: the undo brings back the old one with its module, from what was put aside."""
-    built = ModuleBuilt(module="nvidia", kernel=catalogue.KERNEL)
+    built = ModuleBuilt(module="nvidia", kernel=modules.KERNEL)
     old = installing("apt", "a.old", "t", ("linux-headers-amd64", "cuda-drivers=570.*"), done_when=(built,))
     pin = apt_repository.branch_pin("570")
     first = client.start(plan_of(*apt_repository.nvidia_repository(catalogue.NVIDIA_URL), pin, old, root=ROOT), sudo=None)
@@ -247,13 +247,13 @@ def offline() -> None:
     new = installing("apt", "b.new", "t", ("nvidia-open=580.*",), may_remove=("cuda-drivers", "nvidia-kernel-dkms"), done_when=(built,))
     second = client.start(plan_of(new, root=ROOT), sudo=None)
     assert ended(second, 240).status == "done", output(second, "b.new")
-    module = Path(ROOT, f"lib/modules/{catalogue.KERNEL}/updates/dkms/nvidia.ko")
-    assert module.read_text() == "version=580.82.07\n"
+    module = Path(ROOT, f"lib/modules/{modules.KERNEL}/updates/dkms/nvidia.ko")
+    assert module.read_bytes() == modules.module("580.82.07", modules.OPEN)
     Path("/run/lab/network").write_text("refuse ")
     second.undo()
     assert ended(second, 240).status == "undone", (second.state(), output(second, "b.new")[-3000:])
     assert snapshot() == before
-    assert module.read_text() == "version=570.124.06\n"
+    assert module.read_bytes() == modules.module("570.124.06")
 
 
 _SCENES = (

@@ -14,15 +14,17 @@ import pytest
 
 from steps.catalog import frameworks
 from steps.compat.wheels import cuda_of
-from tests.lab.broken import BROKEN, Broken
+from tests.lab.broken import Broken
+from tests.lab.broken_driver import DRIVER
+from tests.lab.broken_system import SYSTEM
 from tests.lab.lab import LabMachine
 from tests.lab.test_whole_path import packages, settings
 
 pytestmark = pytest.mark.lab
 
-CAPTURE = Path(__file__).resolve().parents[1] / "machines" / "rtx4090x4-epyc.json"
+MACHINES = Path(__file__).resolve().parents[1] / "machines"
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/root", "TERM": "xterm-256color", "LANG": "C.UTF-8"}
-CASES = [pytest.param(case, id=case.id, marks=[pytest.mark.long] if case.long else []) for case in BROKEN]
+CASES = [pytest.param(case, id=case.id, marks=[pytest.mark.long] if case.long else []) for case in (*DRIVER, *SYSTEM)]
 
 
 def bringup(machine: LabMachine, *words: str) -> subprocess.CompletedProcess[str]:
@@ -31,29 +33,33 @@ def bringup(machine: LabMachine, *words: str) -> subprocess.CompletedProcess[str
 
 
 def cause(machine: LabMachine, *words: str) -> str | None:
-    """Return the cause that the doctor names in the root, with the cards of a capture."""
-    told = bringup(machine, "doctor", "--root", machine.root, "--machine", str(CAPTURE), "--json", *words)
+    """Return the cause that the doctor names."""
+    told = bringup(machine, "doctor", "--json", *words)
     verdict: dict[str, Any] = json.loads(told.stdout)
     return next((str(one["id"]) for one in verdict["diagnoses"] if one["primary"]), None)
 
 
-def looks(machine: LabMachine) -> tuple[str, dict[str, str]]:
-    """Return the packages with their states, and everything below /etc."""
-    return packages(machine), settings(machine)
+def looks(machine: LabMachine) -> tuple[str, dict[str, str], str]:
+    """Return the packages with their states, everything below /etc, and the driver's files and modules with what is in them."""
+    found = "find /usr/lib/x86_64-linux-gnu/lib*nvidia* /usr/lib/x86_64-linux-gnu/libcuda* /usr/bin/nvidia* /var/lib/nvidia* /var/lib/dkms"
+    files = machine.run(
+        "sh", "-c", f"{found} /lib/modules -name modules.* -prune -o -type f -print0 2>/dev/null | xargs -0 sha256sum | sort"
+    )
+    return packages(machine), settings(machine), files.stdout
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_broken_system_is_named_repaired_proven_and_taken_back(case: Broken, machine: LabMachine, tmp_path: Path) -> None:
     log = case.make(machine)
-    words: tuple[str, ...] = ()
+    words: tuple[str, ...] = ("--root", machine.root, "--machine", str(MACHINES / f"{case.hardware}.json"))
     if log is not None:
         Path(tmp_path, "pasted.log").write_text(log)
-        words = ("--log", str(tmp_path / "pasted.log"))
+        words = (*words, "--log", str(tmp_path / "pasted.log"))
     before = looks(machine)
     assert machine.run("sh", "-c", case.proves).returncode != 0
     assert cause(machine, *words) == case.cause, log
 
-    done = bringup(machine, "doctor", "--fix", "--yes", "--json", "--root", machine.root, "--machine", str(CAPTURE), *words)
+    done = bringup(machine, "doctor", "--fix", "--yes", "--json", *words)
     assert done.returncode == 0, done.stdout + done.stderr
     actions = json.loads(done.stdout)["actions"]
     assert [one["state"] for one in actions if one["id"] == "repair.proof"] == ["done"]
@@ -65,8 +71,9 @@ def test_a_broken_system_is_named_repaired_proven_and_taken_back(case: Broken, m
     after = looks(machine)
     assert after[0] == before[0]
     assert {name for name in {*before[1], *after[1]} if before[1].get(name) != after[1].get(name)} == set()
+    assert after[2] == before[2]
     if log is None:
-        assert cause(machine) == case.cause
+        assert cause(machine, *words) == case.cause
 
 
 # --- a real Python environment ----------------------------------------------------------------------

@@ -14,8 +14,10 @@ from steps.doctor.events import (
     kernel,
     libraries,
     nccl,
+    nodes,
     nvml,
     packages,
+    peers,
     python,
     repositories,
     runs,
@@ -30,8 +32,9 @@ from steps.doctor.events.reading import Reader
 def parsers() -> tuple[Parser, ...]:
     """Return the parsers of all origins."""
     return parsers_of(
-        builds, bus, containers, cuda, dkms, faults, kernel, libraries, nccl, nvml, packages, python, repositories, runs, typed, vendors
-    )
+        builds, bus, containers, cuda, dkms, faults, kernel, libraries, nccl, nodes, nvml, packages, peers, python, repositories, runs,
+        typed, vendors,
+    )  # fmt: skip
 
 
 def reader() -> Reader:

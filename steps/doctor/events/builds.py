@@ -32,6 +32,16 @@ def wheel(found: re.Match[str], at: Place) -> Wheel | None:
     return Wheel(place=at, name=found["name"].lower().replace("_", "-"), version=found["version"].rstrip("."))
 
 
+@parses(
+    r"torch\.__version__[^\n\d]{0,80}\n?(?:>>> )?['\"]?(?P<version>\d+\.\d+\.\d[\w.+]*)",
+    "torch.__version__",
+    lines=2,
+)  # fmt: skip
+def torch_says(found: re.Match[str], at: Place) -> Wheel:
+    """Recognise what the interpreter answers to the question for PyTorch's version."""
+    return Wheel(place=at, name="torch", version=found["version"].rstrip("."))
+
+
 class CpuBuild(Event):
     """A framework says that it was built without CUDA, or lists no provider for it; `what` is its name."""
 
@@ -92,14 +102,15 @@ class CompilerRefused(Event):
 
 @parses(
     r"(?P<header>/\S*host_config\.h):\d+.{0,40}?unsupported (?:GNU|clang) version! (?:gcc|clang) versions? later than (?P<newest>\d+)|"
+    r"(?P<old>/\S*host_config\.h):\d+.{0,40}?unsupported GNU version! gcc (?P<up>\d+)(?:\.\d+)? and up are not supported|"
     r"(?P<other>/\S*host_config\.h):\d+.{0,40}?unsupported clang version! clang version must be less than (?P<below>\d+)",
     "unsupported GNU version", "unsupported clang version", "host_config.h",
     lines=2,
 )  # fmt: skip
 def compiler_refused(found: re.Match[str], at: Place) -> CompilerRefused:
     """Recognise the error of the header that checks compilers."""
-    newest = int(found["newest"]) if found["newest"] else int(found["below"]) - 1
-    return CompilerRefused(place=at, header=found["header"] or found["other"], newest=newest)
+    newest = int(found["newest"] or found["up"] or 0) or int(found["below"]) - 1
+    return CompilerRefused(place=at, header=found["header"] or found["old"] or found["other"], newest=newest)
 
 
 class HeaderMissing(Event):

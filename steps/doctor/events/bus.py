@@ -67,16 +67,24 @@ class LinkError(Event):
     address: str | None
     layer: str
     corrected: bool
+    driver: str | None = None
+    """Whose device reports: `pcieport` is a port's; `None` where the line does not say."""
 
 
 @parses(
-    rf"(?:{_ADDRESS}: )?(?:AER: )?PCIe Bus Error: severity=(?P<severity>\w+)[^,\n]*(?:\([^)]*\))?, "
+    rf"(?:(?:(?P<driver>[\w-]+) )?{_ADDRESS}: )?(?:AER: )?PCIe Bus Error: severity=(?P<severity>\w+)[^,\n]*(?:\([^)]*\))?, "
     r"type=(?P<layer>(?:Data Link|Physical|Transaction) Layer)",
     "PCIe Bus Error",
 )
 def link_error(found: re.Match[str], at: Place) -> LinkError:
     """Recognise the kernel's decoded report."""
-    return LinkError(place=at, address=found["address"], layer=found["layer"], corrected=found["severity"].lower().startswith("correct"))
+    return LinkError(
+        place=at,
+        address=found["address"],
+        layer=found["layer"],
+        corrected=found["severity"].lower().startswith("correct"),
+        driver=found["driver"],
+    )
 
 
 @parses(
@@ -92,6 +100,22 @@ def link_error(found: re.Match[str], at: Place) -> LinkError:
 def link_error_kind(found: re.Match[str], at: Place) -> LinkError:
     """Recognise the bit that is set: all of these belong to the data link."""
     return LinkError(place=at, address=None, layer="Data Link Layer", corrected=True)
+
+
+class Unreachable(Event):
+    """The kernel, or the driver, gets no answer from a card that is listed."""
+
+    address: str | None = None
+
+
+@parses(
+    rf"(?:nvidia|vfio-pci|amdgpu) {_ADDRESS}: (?:Unable to change power state from \w+ to \w+, device inaccessible|"
+    r"not ready \d+ms after [\w ]{1,20}; giving up)|osInitNvMapping: \*\*\* Cannot attach gpu",
+    "device inaccessible", "; giving up", "Cannot attach gpu",
+)  # fmt: skip
+def unreachable(found: re.Match[str], at: Place) -> Unreachable:
+    """Recognise the bus's word for a card that does not wake, and the driver's."""
+    return Unreachable(place=at, address=found["address"])
 
 
 class BandwidthLimited(Event):
@@ -137,12 +161,19 @@ class OwnedBy(Event):
 
     address: str | None
     driver: str
+    refused: bool = False
+    """Whether it is NVIDIA's own module that says so: then it is meant to have the card."""
 
 
 @parses(rf"GPU {_ADDRESS} is already bound to (?P<driver>[\w-]+)", "is already bound to")
 def owned_by(found: re.Match[str], at: Place) -> OwnedBy:
     """Recognise NVIDIA's module."""
-    return OwnedBy(place=at, address=found["address"], driver=found["driver"].replace("-", "_"))
+    return OwnedBy(place=at, address=found["address"], driver=_driver(found["driver"]), refused=True)
+
+
+def _driver(name: str) -> str:
+    """Return the name of a driver as modules have it: nova_core calls itself `NovaCore` on the bus."""
+    return "nova_core" if name.lower().startswith("nova") else name.replace("-", "_")
 
 
 @parses(
@@ -153,8 +184,4 @@ def alive(found: re.Match[str], at: Place) -> OwnedBy | None:
     """Recognise a driver that speaks in a card's name; one that gave it up again says so."""
     if re.search(r"unknown chipset|probe .*failed|unsupported|error -\d+|failed with error", found["what"]):
         return None
-    return OwnedBy(
-        place=at,
-        address=found["address"],
-        driver="nova_core" if found["driver"].startswith(("Nova", "nova")) else found["driver"].replace("-", "_"),
-    )
+    return OwnedBy(place=at, address=found["address"], driver=_driver(found["driver"]))

@@ -52,18 +52,33 @@ def plain(block: bytes) -> bytes:
 
 
 _ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
+_MONTH = r"(?:[^\W\d_]{1,8}\.?|\d{1,2}(?:月|월))"
+_CARRIED = (
+    r"\(\w+ pid=\d+(?:, ip=[\d.]+)?\) |"
+    r"(?:[\d.:a-f]{3,39}: )?(?:kern|user|daemon) *: *(?:emerg|alert|crit|err|warn|warning|notice|info|debug) *: *(?:\[[\dT:.Z-]+\]: )?"
+)
+"""What carries a line of another program: Ray, `dmesg -x`, Talos."""
 _STAMP = re.compile(
-    r"^(?:<\d{1,3}>)?"
-    rf"(?:(?P<iso>{_ISO}) |(?P<syslog>[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? )|"
-    r"(?P<wall>\[[A-Z][a-z]{2} [A-Z][a-z]{2} [^\]]{10,24}\] ?))?"
+    rf"^(?P<carried>{_CARRIED})?(?:<\d{{1,3}}>)?"
+    rf"(?:(?:[A-Z][a-z]{{2}} )?(?P<iso>{_ISO}) (?:[A-Z]{{3,5}} )?|(?P<syslog>{_MONTH} {{1,2}}\d{{1,2}} \d\d:\d\d:\d\d(?:\.\d+)? )|"
+    r"(?P<wall>\[[A-Z][a-z]{2} ?[A-Z\d][a-z\d]+ [^\]]{4,24}\] ?|\[ *\+\d{1,8}\.\d{1,9}\] ?|[a-z]+ *:[a-z]+ *: (?=\[)))?"
     r"(?:(?:(?!NVRM)[\w.-]+ )?(?:kernel|[\w.@-]+\[\d+\]): )?"
     r"(?:(?:stdout|stderr) [FP] )?"
-    r"(?:\[ *(?P<boot>\d{1,8}\.\d{1,9})\] ?)?"
+    r"(?:\[ *(?P<boot>\d{1,8}\.\d{1,9})\] ?(?:\[ *[TC]\d{1,8}\] ?)?(?:(?:(?!NVRM)[\w.-]+ )?kernel: )?)?"
 )
+"""dmesg with `-T`, `-H`, `-x` and `--time-format iso`, syslog, and the journal in its formats and in any language."""
+_LABEL = re.compile(
+    r"(?:\[(?:rank|default)_?\d+\]: ?|\[\d+,\d+\]<std(?:out|err)>: ?|(?:#\d{1,4} )?\d{1,5}\.\d{1,3} (?=[ A-Z])|#\d+ \d+\.\d+ |"
+    r"\d{1,4}: (?=[ \t]|[^\s:]+[ :])|[a-z][\w.-]* +\| |> ?)"
+)
+"""Whose line it is, as launchers of many processes (torchrun, mpirun, srun), container builders and quotes write it before each."""
 
 
 def unstamped(line: str) -> tuple[str, float | None]:
-    """Return a line without the stamps of dmesg, syslog or the journal, and its time: seconds since the boot, else since 1970."""
+    """Return a line without its label and the stamps of dmesg, syslog or the journal, and its time: seconds since the boot, else 1970."""
+    label = _LABEL.match(line)
+    if label is not None:
+        line = line[label.end() :]
     found = _STAMP.match(line)
     if found is None or found.end() == 0:
         return line, None
@@ -73,7 +88,8 @@ def unstamped(line: str) -> tuple[str, float | None]:
     if found["iso"]:
         return rest, _epoch(found["iso"])
     # A line of a program's own ("name[12]: ") keeps its name unless a real stamp stands before it.
-    return (rest, None) if found["syslog"] or found["wall"] or "kernel: " in line[: found.end()] else (line, None)
+    real = found["syslog"] or found["wall"] or found["carried"] or "kernel: " in line[: found.end()]
+    return (rest, None) if real else (line, None)
 
 
 def _epoch(stamp: str) -> float | None:

@@ -14,7 +14,8 @@ class NoGpuRuntime(Event):
 
 
 @parses(
-    r"could not select device driver ['\"]*(?:nvidia)?['\"]* with capabilities|[Uu]nknown (?:or invalid )?runtime(?: name)?:? ['\"]?nvidia|"
+    r"could not select device driver(?: ['\"]+(?:nvidia)?['\"]+)? with capabilities|"
+    r"[Uu]nknown (?:or invalid )?runtime(?: name)?:? ['\"]?nvidia|"
     r"runtime ['\"]?nvidia['\"]? (?:not found|is not (?:installed|configured))|no runtime for ['\"]?nvidia['\"]? is configured",
     "could not select device driver", "nknown runtime", "nknown or invalid runtime", 'runtime "nvidia', "runtime nvidia", "no runtime for",
 )  # fmt: skip
@@ -72,21 +73,28 @@ def cdi_refused(found: re.Match[str], at: Place) -> CdiRefused:
 
 
 class FileGone(Event):
-    """A container could not be started since a driver's file is not where the specification says; `version` is in its name."""
+    """A container could not be started since a file or node of the driver is not where the specification says.
+
+    `version` is the driver's in the file's name, `None` for a name without one or with a version of its own.
+    """
 
     path: str
-    version: str | None
+    version: str | None = None
+
+
+_OF_DRIVER = r"(?:lib(?:nvidia|cuda|nv)|lib\w+_nvidia|nvidia_(?:drv|icd|layers)|nvidia-|gsp_|/dri/(?:card|render)|/dev/nvidia|nvoptix)"
 
 
 @parses(
-    r"(?:stat|mount|lstat|open|failed to (?:stat|mount|inject|fulfil)[^\n]{0,60}?|"
-    r"no such file or directory: ?)[ \"']*(?P<path>/\S*(?:libnvidia|libcuda|libnv|"
-    r"gsp_)[\w.-]*?(?P<version>\d{3}\.\d+(?:\.\d+)*)?\S*?)[\"':,]*(?: [^\n]{0,60})?no such file",
-    "libnvidia", "libcuda.so", "gsp_", "libnv",
+    rf"(?:\b(?:l?stat|statfs|mount(?:ing)?|open|fulfil\w*)\b|error stat'ing(?: file)?|no such file or directory: ?)"
+    rf"[^\n/]{{0,60}}?(?P<path>/[^\s\"'`:,]*{_OF_DRIVER}[^\s\"'`:,]*)[\"'`:,]*(?:[^\n]{{0,200}}?)no such file",
+    "libnv", "libcuda.so", "_nvidia", "gsp_", "nvidia-", "/dev/dri/", "/dev/nvidia", "nvoptix",
+    flags=re.IGNORECASE,
 )  # fmt: skip
 def file_gone(found: re.Match[str], at: Place) -> FileGone:
-    """Recognise a mount of a library that was removed by an update."""
-    return FileGone(place=at, path=found["path"], version=found["version"])
+    """Recognise runc's, crun's and the CDI injector's words about a library that an update removed, or a node that has another name now."""
+    version = re.search(r"(?:\.so\.|/)(\d{3}\.\d+(?:\.\d+)*)", found["path"])
+    return FileGone(place=at, path=found["path"], version=version[1] if version else None)
 
 
 class BindMounted(Event):
@@ -110,14 +118,19 @@ class Denied(Event):
     """SELinux denied a domain of containers the use of a GPU's device."""
 
 
+_DEVICES = r"(?:nvidia(?!-container)|xserver_misc_device_t|dri_device_t|hsa_device_t|/dev/dri|/dev/kfd)"
+
+
 @parses(
-    r"avc: +denied[^\n]{0,300}(?:container_t|container_\w+_t|spc_t|svirt_lxc)[^\n]{0,300}|"
-    r"SELinux is preventing [^\n]{0,120}(?:nvidia|xserver_misc_device_t|container)",
-    "avc: ", "SELinux is preventing",
+    r"avc: +denied[^\n]{0,400}scontext=\S*:(?:container\w*_t|spc_t|svirt_lxc\w*_t)[^\n]{0,300}|"
+    r"SELinux is preventing [^\n]{0,160} on the (?:chr_file|character device|fichero|Datei|fichier)[^\n]{0,120}|"
+    r"Source Context +\S*:(?:container\w*_t|spc_t|svirt_lxc\w*_t)\S*\s+Target Context +\S+\s+Target Objects +[^\n]+",
+    "avc: ", "SELinux is preventing", "Source Context",
+    lines=3,
 )  # fmt: skip
 def denied(found: re.Match[str], at: Place) -> Denied | None:
-    """Recognise an AVC or a sealert record that speaks of the devices."""
-    return Denied(place=at) if re.search(r"nvidia|xserver_misc_device_t|dri_device_t|container_t", at.text) else None
+    """Recognise an AVC or a sealert record that speaks of the devices; what a container may not do with files is another matter."""
+    return Denied(place=at) if re.search(_DEVICES, found[0]) else None
 
 
 class DesktopContext(Event):
@@ -133,10 +146,8 @@ class DesktopContext(Event):
 )
 def desktop_context(found: re.Match[str], at: Place) -> DesktopContext | None:
     """Recognise the context by its name or its socket; a list marks the one in use with a star."""
-    line = at.text
-    if "desktop-linux" in line and "default *" in line:
-        return None
-    return DesktopContext(place=at)
+    listed = re.match(r"(?:desktop-linux|default)(?P<star> ?\*)?(?: {2,}|\t)", at.text)
+    return None if listed is not None and not listed["star"] else DesktopContext(place=at)
 
 
 class ToolMissing(Event):
@@ -185,17 +196,37 @@ class CountersForbidden(Event):
 
 
 @parses(
-    r"ERR_NVGPUCTRPERM|RmProfilingAdminOnly: 1|does not have permission to access NVIDIA GPU Performance Counters|"
+    r"ERR_NVGPUCTRPERM|CUPTI_ERROR_INSUFFICIENT_PRIVILEGES|RmProfilingAdminOnly: 1|"
+    r"does not have permission to access NVIDIA GPU Performance Counters|"
     r"requires? (?:root|admin\w*) (?:privileges|permissions?)[^\n]{0,40}(?:fan|clock|power)",
     "NVGPUCTRPERM",
+    "INSUFFICIENT_PRIVILEGES",
     "RmProfilingAdminOnly",
     "GPU Performance Counters",
     "privileges",
     "permissions to",
 )
 def counters_forbidden(found: re.Match[str], at: Place) -> CountersForbidden:
-    """Recognise Nsight's and ncu's words, and the driver's setting."""
+    """Recognise Nsight's, ncu's and CUPTI's words, and the driver's setting."""
     return CountersForbidden(place=at)
+
+
+class OperationRefused(Event):
+    """One operation on a card was refused, after NVML had started."""
+
+
+@parses(
+    r"(?:[Uu]nable to|[Ff]ailed to|[Cc]annot|[Ss]etting|[Rr]esetting) (?!initialize|init\b|determine|properly)[^\n]{3,140}?"
+    r"(?:Insufficient [Pp]ermissions?|NVML_ERROR_NO_PERMISSION)|"
+    r"does not have permission to (?:change|set|reset|modify|profile)[^\n]{0,60}|"
+    r"nvmlDevice(?:Set|Reset|Clear|Modify)\w+.{0,500}?(?:Insufficient Permissions|NVMLError_NoPermission)",
+    "nsufficient permission", "nsufficient Permission", "NO_PERMISSION", "does not have permission to", "nvmlDeviceSet", "nvmlDeviceReset",
+    lines=10,
+    flags=re.DOTALL,
+)  # fmt: skip
+def operation_refused(found: re.Match[str], at: Place) -> OperationRefused:
+    """Recognise nvidia-smi's and NVML's users' refusals to set or count something."""
+    return OperationRefused(place=at)
 
 
 class ReadingTold(Event):
@@ -213,3 +244,18 @@ class ReadingTold(Event):
 def reading_told(found: re.Match[str], at: Place) -> ReadingTold:
     """Recognise a name, a temperature or a fan speed."""
     return ReadingTold(place=at)
+
+
+class OperatorDriver(Event):
+    """The GPU Operator brings a driver to the node; `blocked` when it met one that is loaded already."""
+
+    blocked: bool = False
+
+
+@parses(
+    r"(?P<blocked>Could not unload NVIDIA driver kernel modules, driver is in use)|nvidia-driver-(?:daemonset|ctr)\b|/run/nvidia/driver\b",
+    "Could not unload NVIDIA driver", "nvidia-driver-daemonset", "nvidia-driver-ctr", "/run/nvidia/driver",
+)  # fmt: skip
+def operator_driver(found: re.Match[str], at: Place) -> OperatorDriver:
+    """Recognise its containers, the folder that it mounts, and the installer inside."""
+    return OperatorDriver(place=at, blocked=found["blocked"] is not None)

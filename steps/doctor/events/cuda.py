@@ -34,6 +34,13 @@ _NUMBERS: tuple[tuple[str, int], ...] = (
     ("cudaerrorunknown", 999),
 )
 
+_BEFORE = (
+    *(f"{word}{then}" for word in ("rror", "RROR") for then in (" ", "=", ": ", " (", "(", " code ", " code: ", " code=")),
+    *(f"code{then}" for then in (" ", "=", ": ", "(")),
+    "turned ", "turned: ", "ailed: ", "ailed with ", "ailure ", "ailure: ", "uccess (",
+)  # fmt: skip
+"""What programs write before the number of an error."""
+
 
 @parses(
     r"system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|cudaErrorSystemNotReady|"
@@ -41,12 +48,15 @@ _NUMBERS: tuple[tuple[str, int], ...] = (
     r"CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE|unsupported display driver ?/ ?cuda driver combination|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH|"
     r"cudaErrorSystemDriverMismatch|CUDA driver version is insufficient|cudaErrorInsufficientDriver|cuda driver library init failure: 3|"
     r"CUDA_ERROR_NOT_INITIALIZED|cudaErrorInitializationError|CUDA_ERROR_UNKNOWN|cudaErrorUnknown|"
-    r"CUDA (?:initialization|unknown error)[^\n]{0,60}unknown error|CUDA unknown error|(?:[Ee]rror|returned|code:?|"
-    r"cuInit\D{0,20}) ?(?P<number>802|803|804|999)\b",
+    r"CUDA (?:initialization|unknown error)[^\n]{0,60}unknown error|CUDA unknown error|"
+    r"(?:initiali[sz]e CUDA|cuda error) ?: ?unknown error|"
+    r"(?:error|returned|code|failed|failure|cudaSuccess|cuInit\D{0,20})\W{0,3}(?P<number>802|803|804|999)\b|"
+    r"\b(?:30|999)\)? ?(?::|->|\() ?unknown error",
     "ystem not yet", "SYSTEM_NOT_READY", "SystemNotReady", "orward compatibility", "COMPAT_NOT_SUPPORTED", "unsupported display driver",
     "DRIVER_MISMATCH", "DriverMismatch", "version is insufficient", "InsufficientDriver", "init failure: 3", "ERROR_NOT_INITIALIZED",
     "InitializationError", "ERROR_UNKNOWN", "ErrorUnknown", "CUDA unknown error", "CUDA initialization", "cuInit",
-    *(f"{word} {number}" for word in ("rror", "RROR", "turned", "code", "code:") for number in (802, 803, 804, 999)),
+    "unknown error",
+    *(f"{before}{number}" for before in _BEFORE for number in (802, 803, 804, 999)),
     flags=re.IGNORECASE,
 )  # fmt: skip
 def cuda_error(found: re.Match[str], at: Place) -> CudaError | None:
@@ -67,18 +77,34 @@ class DriverOld(Event):
 @parses(
     r"NVIDIA driver on your system is too old \(found version (?P<coded>\d{4,5})\)|"
     r"unsatisfied condition: cuda ?>= ?(?P<wanted>\d+\.\d+)|"
+    r"unsupported CUDA version: driver (?P<has>[1-9]\d*\.\d+) < image (?P<image>\d+\.\d+)|"
     r"requires? (?:at least )?CUDA(?: driver)?(?: version)? ?>?=? ?(?P<needs>\d+\.\d+)[^\n]{0,60}driver|"
     r"the provided PTX was compiled with an unsupported toolchain|CUDA_ERROR_UNSUPPORTED_PTX_VERSION|"
     r"driver (?:version )?(?:is )?too old[^\n]{0,60}",
-    "is too old", "too old", "unsatisfied condition", "unsupported toolchain", "UNSUPPORTED_PTX", "requires CUDA", "require CUDA",
+    "is too old", "too old", "unsatisfied condition", "unsupported CUDA version", "unsupported toolchain", "UNSUPPORTED_PTX",
+    "requires CUDA", "require CUDA",
 )  # fmt: skip
 def driver_old(found: re.Match[str], at: Place) -> DriverOld | None:
     """Recognise PyTorch's number (1000 x major + 10 x minor), an image's requirement and the compiler's complaint."""
     if "gpu" in at.text.lower() and "too old" in at.text.lower() and "driver" not in at.text.lower():
         return None
     coded = found["coded"]
-    version = f"{int(coded) // 1000}.{int(coded) % 1000 // 10}" if coded else None
-    return DriverOld(place=at, found=version, wanted=found["wanted"] or found["needs"])
+    version = f"{int(coded) // 1000}.{int(coded) % 1000 // 10}" if coded else found["has"]
+    return DriverOld(place=at, found=version, wanted=found["wanted"] or found["image"] or found["needs"])
+
+
+class UvmMissing(Event):
+    """A program could not load the module of unified memory, or did not find its node."""
+
+
+@parses(
+    r"Could not load UVM kernel module|/dev/nvidia-uvm\b[^\n]{0,40}(?:[Nn]o such (?:file|device)|ENOENT)|"
+    r"(?:stat|open|mknod)\w*[^\n]{0,20}/dev/nvidia-uvm: [Nn]o such",
+    "load UVM kernel module", "/dev/nvidia-uvm",
+)  # fmt: skip
+def uvm_missing(found: re.Match[str], at: Place) -> UvmMissing:
+    """Recognise container engines and traces of system calls."""
+    return UvmMissing(place=at)
 
 
 class SymbolMissing(Event):
@@ -89,12 +115,14 @@ class SymbolMissing(Event):
 
 
 @parses(
-    r"lib(?P<user>cu\w+|nv\w+|torch\w*|cudnn\w*)\.so[\d.]*: undefined symbol: (?P<symbol>\w+)(?:, version (?P<library>lib\w+\.so\.\d+))?",
-    "undefined symbol: ",
+    r"lib(?P<user>cu\w+|nv\w+|torch\w*|cudnn\w*)\.so[\d.]*: "
+    r"(?:undefined symbol: (?P<symbol>\w+)(?:, version (?P<library>lib\w+\.so\.\d+))?|"
+    r"symbol (?P<unlinked>\w+),? version (?P<sister>lib\w+\.so\.\d+) not defined in file)",
+    "undefined symbol: ", "not defined in file",
 )  # fmt: skip
 def symbol_missing(found: re.Match[str], at: Place) -> SymbolMissing:
-    """Recognise the dynamic linker's error about CUDA's libraries."""
-    return SymbolMissing(place=at, symbol=found["symbol"], library=found["library"] or "")
+    """Recognise the dynamic linker's two wordings about CUDA's libraries."""
+    return SymbolMissing(place=at, symbol=found["symbol"] or found["unlinked"], library=found["library"] or found["sister"] or "")
 
 
 class FabricManager(Event):
@@ -108,11 +136,13 @@ class FabricManager(Event):
 @parses(
     r"(?:fabric ?manager|nvidia-fabricmanager\S*|NVIDIA GPU driver interface)\D{0,80}version (?P<own>\d{3}\.[\d.]+)"
     r"[^\n]{0,80}?(?:doesn't match|does not match|mismatch|not compatible)[^\n]{0,80}?version (?P<driver>\d{3}\.[\d.]+)|"
+    r"nvidia-nvswitch\d*: Version mismatch, kernel version (?P<kernel>\d{3}\.[\d.]+) user version (?P<user>\d{3}\.[\d.]+)|"
     r"NV_WARN_NOTHING_TO_DO|(?P<none>no NVSwitch|NVSwitch\w* (?:device )?not (?:found|present)|"
     r"Detected Pre-NVL5 system.{0,200}NOTHING_TO_DO)|"
     r"(?:don't match|do not match|doesn't match|does not match|version mismatch)[^\n]{0,60}fabric ?manager|"
     r"fabric ?manager[^\n]{0,80}(?:don't match|do not match|doesn't match|does not match|version mismatch)",
     "abric manager", "abricmanager", "abricManager", "abric Manager", "NOTHING_TO_DO", "GPU driver interface version", "NVSwitch",
+    "nvidia-nvswitch",
     flags=re.IGNORECASE,
 )  # fmt: skip
 def fabric_manager(found: re.Match[str], at: Place) -> FabricManager:
@@ -120,7 +150,7 @@ def fabric_manager(found: re.Match[str], at: Place) -> FabricManager:
     text = found[0].lower()
     if "nothing_to_do" in text or found["none"]:
         return FabricManager(place=at, says="nothing-to-do")
-    return FabricManager(place=at, says="mismatch", own=found["own"], driver=found["driver"])
+    return FabricManager(place=at, says="mismatch", own=found["own"] or found["user"], driver=found["driver"] or found["kernel"])
 
 
 class NoDevices(Event):

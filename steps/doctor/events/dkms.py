@@ -21,10 +21,11 @@ class HeadersMissing(Event):
 
 @parses(
     rf"kernel headers (?:for|of) kernel {_KERNEL} cannot be found|"
-    rf"(?:Module build for kernel {_KERNEL.replace('kernel', 'skipped')}|Module build for the currently running kernel) was skipped "
+    rf"(?:(?:Module build|autoinstall) for kernel {_KERNEL.replace('kernel', 'skipped')}|"
+    r"Module build for the currently running kernel) was skipped "
     r"since the kernel (?:headers|source)|"
     rf"Missing {_KERNEL.replace('kernel', 'missed')} kernel headers for module {_MODULE}",
-    "kernel headers for", "was skipped since", "Module build for", "Your kernel headers",
+    "kernel headers for", "was skipped since", "Module build for", "autoinstall for kernel", "Your kernel headers",
     lines=3,
 )  # fmt: skip
 def headers_missing(found: re.Match[str], at: Place) -> HeadersMissing:
@@ -94,9 +95,10 @@ def build_exited(found: re.Match[str], at: Place) -> BuildFailed:
 
 @parses(r"\(bad exit status: \d+\)", "bad exit status: ")
 def build_status(found: re.Match[str], at: Place) -> BuildFailed:
-    """Recognise the step that failed; what it was for stands around it."""
+    """Recognise the step that failed; what it was for stands around it: NVIDIA's makefiles alone take variables that begin so."""
     kernel = re.search(r"(?:KERNEL_UNAME|KERNELVER|KVER|kernelver)=(\S+)", at.text)
-    return BuildFailed(place=at, kernel=kernel[1] if kernel else None)
+    ours = re.search(r"\bNV_(?:VERBOSE|EXCLUDE\w*|KERNEL\w*)=|\bIGNORE_XEN_PRESENCE=", at.text)
+    return BuildFailed(place=at, kernel=kernel[1] if kernel else None, module="nvidia" if ours else None)
 
 
 @parses(
@@ -113,6 +115,22 @@ def package_build_failed(found: re.Match[str], at: Place) -> BuildFailed:
     return BuildFailed(place=at, module="amdgpu" if "amdgpu" in found[0] else "nvidia")
 
 
+@parses(
+    rf"[Aa]utoinstall on {_KERNEL}\S* failed for (?:module\(s\) )?[^\n]*?\b(?P<module>nvidia|amdgpu)[\w-]*\(10\)|"
+    r"DKMS module '(?P<void>nvidia|amdgpu)[\w-]*-(?P<version>\d[\w.~-]*)' failed to build|"
+    rf"Building DKMS module '(?P<now>nvidia|amdgpu)[\w-]*' for kernel-{_KERNEL.replace('kernel', 'other')}[. ]*FAILED",
+    "utoinstall on ", "failed to build", "Building DKMS module",
+)  # fmt: skip
+def build_summed_up(found: re.Match[str], at: Place) -> BuildFailed:
+    """Recognise the summary of DKMS 3.1, where 10 stands for a failed build, and Void's hook."""
+    return BuildFailed(
+        place=at,
+        kernel=found["kernel"] or found["other"],
+        module=found["module"] or found["void"] or found["now"],
+        version=found["version"],
+    )
+
+
 class BuildLog(Event):
     """A text names the DKMS tree of a module: that is what was built."""
 
@@ -123,6 +141,15 @@ class BuildLog(Event):
 @parses(r"/var/lib/dkms/(?P<module>nvidia[\w-]*|amdgpu[\w-]*)/(?P<version>\d[\w.~-]*)", "/var/lib/dkms/")
 def build_log(found: re.Match[str], at: Place) -> BuildLog:
     """Recognise the path."""
+    return BuildLog(place=at, module=found["module"], version=found["version"])
+
+
+@parses(
+    r"dkms (?:install|build|add|autoinstall)[^\n]*? -m (?P<module>nvidia|amdgpu)[\w-]*(?:/| +-v +)(?P<version>\d[\w.:~+-]*)",
+    "dkms install", "dkms build", "dkms add",
+)  # fmt: skip
+def build_asked(found: re.Match[str], at: Place) -> BuildLog:
+    """Recognise a command with the module and its version in options."""
     return BuildLog(place=at, module=found["module"], version=found["version"])
 
 
@@ -144,14 +171,23 @@ class CodeError(Event):
 
 
 @parses(
-    r"(?P<file>/\S*dkms/(?:nvidia|amdgpu)\S*?\.[ch]):\d+(?::\d+)?: (?:fatal )?error: (?!unrecognized|unknown arg)[^\n]*",
-    "error: implicit", "error: too ", "error: unknown type", "has no member", "undeclared", "incompatible pointer",
-    "error: passing argument",
-    "error: expected", "error: conflicting types", "fatal error: ",
+    r"(?P<file>(?:/\S*dkms/(?:nvidia|amdgpu)|\S*/NVIDIA-Linux-|/usr/src/(?:nvidia|amdgpu)|\S*open-gpu-kernel-modules|\S*\bkernel-open/|"
+    r"nvidia(?:-\w+)?/)\S*?\.[ch]):\d+(?::\d+)?: (?:fatal )?error: (?!unrecognized|unknown arg)[^\n]*",
+    ": error: ", ": fatal error: ",
 )  # fmt: skip
 def code_error(found: re.Match[str], at: Place) -> CodeError:
     """Recognise an error at a place in the driver's source."""
     return CodeError(place=at, file=found["file"])
+
+
+@parses(
+    r"modpost: GPL-incompatible module (?P<file>(?:nvidia|amdgpu)[\w-]*\.ko) uses GPL-only symbol|"
+    r"modpost: \"\w+\" \[(?P<undefined>\S*(?:nvidia|amdgpu)[\w-]*\.ko)\] undefined",
+    "modpost: GPL-incompatible", 'modpost: "',
+)  # fmt: skip
+def symbol_refused(found: re.Match[str], at: Place) -> CodeError:
+    """Recognise that a kernel does not lend the driver a function that its source calls."""
+    return CodeError(place=at, file=found["file"] or found["undefined"])
 
 
 class OptionRefused(Event):

@@ -62,6 +62,21 @@ def switch_xid(found: re.Match[str], at: Place) -> SwitchXid:
     return SwitchXid(place=at, number=int(found["number"]), fatal=fatal)
 
 
+class LinkSaid(Event):
+    """A program met an error of NVLink that could not be corrected."""
+
+
+@parses(
+    r"uncorrectable NVLink error|CUDA_ERROR_NVLINK_UNCORRECTABLE|cudaErrorNvlinkUncorrectable",
+    "NVLink error",
+    "NVLINK_UNCORRECTABLE",
+    "NvlinkUncorrectable",
+)
+def link_said(found: re.Match[str], at: Place) -> LinkSaid:
+    """Recognise CUDA's error 220."""
+    return LinkSaid(place=at)
+
+
 class FellOff(Event):
     """The driver lost a card on the bus."""
 
@@ -178,14 +193,15 @@ class IllegalAccess(Event):
 
 
 @parses(
-    r"illegal memory access was encountered|CUDA_ERROR_ILLEGAL_ADDRESS|cudaErrorIllegalAddress|misaligned address|"
-    r"CUDA_ERROR_MISALIGNED_ADDRESS|"
-    r"device-side assert triggered|Invalid __(?:global|shared|local)__ (?:read|write)",
-    "illegal memory access", "ILLEGAL_ADDRESS", "IllegalAddress", "isaligned address", "MISALIGNED_ADDRESS", "device-side assert",
-    "Invalid __",
+    r"illegal memory access was encountered|(?:CUDA|HIP)_ERROR_ILLEGAL_ADDRESS|\w*Error(?:Illegal|Misaligned)Address|misaligned address|"
+    r"CUDA_ERROR_MISALIGNED_ADDRESS|(?:Warp|Lane|Device) (?:Out-of-range|Illegal|Misaligned|User Stack) (?:Address|Overflow)|"
+    r"CUDA_EXCEPTION_(?:1|2|3|5|6|14)\b|"
+    r"device-side assert triggered|Invalid __(?:global|shared|local)__ (?:read|write)|Memory access fault by GPU node",
+    "illegal memory access", "ILLEGAL_ADDRESS", "IllegalAddress", "MisalignedAddress", "isaligned address", "MISALIGNED_ADDRESS",
+    "device-side assert", "Invalid __", "Out-of-range", "Illegal Address", "Misaligned Address", "CUDA_EXCEPTION_", "Memory access fault",
 )  # fmt: skip
 def illegal_access(found: re.Match[str], at: Place) -> IllegalAccess:
-    """Recognise CUDA's errors 700 and 716, and compute-sanitizer."""
+    """Recognise CUDA's errors 700 and 716 as any program spells them, its debugger, compute-sanitizer and AMD's runtime."""
     return IllegalAccess(place=at)
 
 

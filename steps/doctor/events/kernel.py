@@ -44,12 +44,12 @@ class ModuleMix(Event):
 
 
 @parses(
-    rf"Version mismatch: nvidia\.ko\((?P<first>{_VERSION})\) nvidia[-_]\w+\.ko\((?P<second>{_VERSION})\)",
+    rf"Version mismatch: nvidia(?:\.ko)?\((?P<first>{_VERSION})\),? nvidia[-_]\w+(?:\.ko)?\((?P<second>{_VERSION})\)",
     "Version mismatch: nvidia",
     lines=2,
 )
 def module_mix(found: re.Match[str], at: Place) -> ModuleMix:
-    """Recognise the message of nvidia-modeset and its sisters."""
+    """Recognise the message of nvidia-modeset and its sisters; branches before 390 leave `.ko` out."""
     return ModuleMix(place=at, first=found["first"], second=found["second"])
 
 
@@ -201,7 +201,10 @@ class FatalInit(Event):
     """amdgpu gave a card up."""
 
 
-@parses(r"amdgpu(?: [0-9a-f:.]+)?: (?:amdgpu: )?(?:Fatal error during GPU init|probe of \S+ failed)", "Fatal error during GPU init")
+@parses(
+    r"amdgpu(?: [0-9a-f:.]+)?: (?:amdgpu: )?(?:Fatal error during GPU init|probe of \S+ failed)",
+    "Fatal error during GPU init", "probe of ",
+)  # fmt: skip
 def fatal_init(found: re.Match[str], at: Place) -> FatalInit:
     """Recognise amdgpu's last word."""
     return FatalInit(place=at)

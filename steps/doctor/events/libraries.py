@@ -16,10 +16,10 @@ _LIBRARY = rf"lib(?P<name>{_CUDA_LIBRARIES}|cudnn\w*|nccl|nvinfer\w*)\.so\.(?P<m
 
 
 class LibraryMissing(Event):
-    """The loader found no file of this name; `major` is the one that was wanted."""
+    """The loader found no file of this name; `major` is the one that was wanted, `None` where any would do."""
 
     name: str
-    major: int
+    major: int | None
     kind: LibraryKind
 
 
@@ -38,6 +38,15 @@ def _missing(found: re.Match[str], at: Place) -> LibraryMissing | None:
 def library_missing(found: re.Match[str], at: Place) -> LibraryMissing | None:
     """Recognise the loader's own words: what cannot be opened is the name right before them, not the one before that."""
     return _missing(found, at)
+
+
+@parses(
+    rf"(?:^|[\s(/'\"])lib(?P<name>{_CUDA_LIBRARIES}|cudnn\w*)\.so: +cannot open shared object",
+    "cannot open shared object",
+)  # fmt: skip
+def library_of_any_version_missing(found: re.Match[str], at: Place) -> LibraryMissing:
+    """Recognise a program that asks for the name without a version, as Paddle does."""
+    return LibraryMissing(place=at, name=f"lib{found['name']}.so", major=None, kind=_kind(found["name"]))
 
 
 @parses(
@@ -90,6 +99,15 @@ def library_there(found: re.Match[str], at: Place) -> LibraryThere | None:
     )
 
 
+@parses(
+    rf"^(?:[-l]r[\w-]{{8}}[.+@]? [^\n]{{10,90}}? )?{_LIBRARY}(?: -> \S+)?[ \t]*$",
+    "libcu", "libnv", "libnccl", "libnpp",
+)  # fmt: skip
+def library_listed(found: re.Match[str], at: Place) -> LibraryThere:
+    """Recognise a line of `ls` in the folder itself, short or long."""
+    return LibraryThere(place=at, name=f"lib{found['name']}.so.{found['major']}", major=int(found["major"]), kind=_kind(found["name"]))
+
+
 class LibrariesSkipped(Event):
     """TensorFlow goes on without GPUs since it could not load its libraries; `stub` when it did not even find libcudart."""
 
@@ -125,6 +143,22 @@ def cudnn_of_torch(found: re.Match[str], at: Place) -> CudnnVersions:
     """Recognise PyTorch's check of cuDNN."""
     blames = "LD_LIBRARY_PATH" in found["more"]
     return CudnnVersions(place=at, built=(int(found["a"]), int(found["b"])), loaded=(int(found["c"]), int(found["d"])), blames_path=blames)
+
+
+@parses(
+    r"cuDNN version mismatch: PyTorch was compiled +against (?P<built>\d{4,5}) but linked against (?P<loaded>\d{4,5})|"
+    r"Loaded runtime CuDNN library: (?P<runtime>\d{4,5}) .{0,60}?source was compiled with:? (?P<source>\d{4,5})",
+    "but linked against", "Loaded runtime CuDNN library",
+)  # fmt: skip
+def cudnn_by_number(found: re.Match[str], at: Place) -> CudnnVersions:
+    """Recognise the checks of older PyTorch and TensorFlow, which print cuDNN's one number."""
+    built, loaded = _cudnn(found["built"] or found["source"]), _cudnn(found["loaded"] or found["runtime"])
+    return CudnnVersions(place=at, built=built, loaded=loaded)
+
+
+def _cudnn(number: str) -> tuple[int, int]:
+    """Return major and minor of cuDNN's number: 1000 a major before 9, 10000 since."""
+    return (int(number) // 1000, int(number) % 1000 // 100) if len(number) == 4 else (int(number) // 10000, int(number) % 10000 // 100)
 
 
 @parses(

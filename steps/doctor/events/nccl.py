@@ -43,39 +43,20 @@ def hangs(found: re.Match[str], at: Place) -> Hangs:
     return Hangs(place=at)
 
 
-_NO_HELP = re.compile(
-    r"(?:does ?n[o']?t|not|no|without) (?:\w+ ){0,2}(?:help|work|change|fix|solve|effect|differen)|still (?:hang|fail|stuck)"
-)
-
-
-class P2pSwitch(Event):
-    """Whether a run without direct copies worked; `None`: the switch is set, and nobody says what came of it."""
-
-    helps: bool | None
-
-
-@parses(r"NCCL_P2P_DISABLE(?:['\"]?\]? ?[=:] ?['\"]?1|\b)(?P<after>[^\n]{0,100})", "NCCL_P2P_DISABLE")
-def p2p_switch(found: re.Match[str], at: Place) -> P2pSwitch:
-    """Recognise the switch, and a person's words about it."""
-    after = found["after"].lower()
-    if _NO_HELP.search(after):
-        return P2pSwitch(place=at, helps=False)
-    helped = re.search(r"help|work|fix|solv|run|train|finish|ok\b|fine|pass", after)
-    return P2pSwitch(place=at, helps=True if helped else None)
-
-
 # --- shared memory --------------------------------------------------------------------------------
 
 
 class SharedMemoryFailed(Event):
-    """A segment of shared memory could not be had; `reason` is "full" or "missing"."""
+    """A segment of shared memory could not be had; `reason` is "full" or "missing", or "refused" by CUDA, which could not use it."""
 
-    reason: Literal["full", "missing"]
+    reason: Literal["full", "missing", "refused"]
+    unsaid: bool = False
+    """Whether the line gives no error number: a segment that cannot be made or extended mostly has no room."""
 
 
 @parses(
     r"(?:(?P<verb>attaching|attach|open(?:ing)?) (?:to )?(?:the )?shared memory segment|(?:creat|extend|allocat)\w* .{0,30}shared memory|"
-    r"failed to extend \S*/dev/shm/\S+|posix_fallocate failed|unable to (?:create|write|open) .{0,60}(?:shm|shared memory|/torch_)|"
+    r"failed to extend \S*/dev/shm/\S+|posix_fallocate failed|unable to (?:create|write|open|resize) .{0,60}(?:shm|shared memory|/torch_)|"
     r"shm_open\w*|/dev/shm/\S+|Call to (?:f?truncate|mmap|shm_open\w*) failed)"
     r".{0,120}?(?P<why>No space left on device|\(28\)|error 28|No such file or directory|\(2\)(?!\d)|Cannot allocate memory)",
     "shared memory", "/shm/nccl", "posix_fallocate", "shm_open", "/torch_",
@@ -89,13 +70,26 @@ def shared_memory_failed(found: re.Match[str], at: Place) -> SharedMemoryFailed 
 
 
 @parses(
+    r"(?P<full>failed to extend \S*/dev/shm/\S+ to \d+ bytes|[Ee]rror while creating shared memory segment \S+ \(size \d+\)|"
+    r"unable to write to file </torch_\w+>)(?!, error|: \w)|"
+    r"shmutils\.cc:\d+ NCCL WARN Cuda failure",
+    "failed to extend", "creating shared memory segment", "shmutils.cc", "unable to write to file </torch_",
+)  # fmt: skip
+def shared_memory_unmade(found: re.Match[str], at: Place) -> SharedMemoryFailed:
+    """Recognise NCCL from 2.14 to 2.21 and PyTorch before 1.10, which leave the error number out."""
+    return SharedMemoryFailed(place=at, reason="full" if found["full"] else "refused", unsaid=True)
+
+
+@parses(
+    r"\[Errno 28\] No space left on device[^\n]{0,40}(?:/dev/shm|/psm_|/torch_|/sem\.)|"
     r"DataLoader worker .{0,60}Bus error|workers are out of shared memory|insufficient shared memory \(shm\)",
+    "[Errno 28]",
     "Bus error",
     "out of shared memory",
     "insufficient shared memory",
 )
 def loader_starved(found: re.Match[str], at: Place) -> SharedMemoryFailed:
-    """Recognise PyTorch's data loader that ran out of shared memory."""
+    """Recognise Python's and PyTorch's data loader that ran out of shared memory."""
     return SharedMemoryFailed(place=at, reason="full")
 
 
@@ -128,18 +122,48 @@ _REASONS: tuple[tuple[str, ConnectReason], ...] = (
 
 
 @parses(
-    r"(?:[Cc]onnect(?:ing)?(?: to)?(?: address)?|remote=|peer) ?\[?(?P<address>(?:\d{1,3}\.){3}\d{1,3})\]?(?:<\d+>|:\d+)?"
+    r"(?:[Cc]onnect(?:ing|\(\))?(?: to)?(?: address)?|remote=|peer) ?"
+    r"\[?(?P<address>(?:\d{1,3}\.){3}\d{1,3}|[0-9a-f]{1,4}(?::[0-9a-f]{0,4}){3,7}(?:%\w+)?)\]?(?:<\d+>|:\d+)?"
     r".{0,80}?(?P<why>Connection refused|No route to host|Connection timed out|timed out|Network is unreachable|connection abort|"
     r"returned (?:113|110|111|101)|errno: (?:113|110|111|101))",
-    "onnect to ", "onnecting to ", "onnect returned", "onnectFullMesh", "remote=[", "peer [",
+    "onnect to ", "onnect() to ", "onnecting to ", "onnect returned", "onnectFullMesh", "remote=[", "peer [",
     lines=2,
     flags=re.DOTALL,
 )  # fmt: skip
 def connect_failed(found: re.Match[str], at: Place) -> ConnectFailed | None:
-    """Recognise NCCL's and gloo's messages with the address and the reason."""
+    """Recognise NCCL's, gloo's and Open MPI's messages with the address and the reason."""
     why = found["why"].lower()
     reason: ConnectReason | None = next((named for words, named in _REASONS if words in why), None)
     return ConnectFailed(place=at, address=found["address"], reason=reason, bridge=_of_bridge(found["address"])) if reason else None
+
+
+@parses(
+    r"client socket has timed out after \d+m?s while trying to connect to [(\[]*(?P<address>(?:\d{1,3}\.){3}\d{1,3})[\])]*[,:]",
+    "client socket has timed out",
+)
+def store_timed_out(found: re.Match[str], at: Place) -> ConnectFailed | None:
+    """Recognise PyTorch's store, which gives the reason first; within one host it is no matter of networks."""
+    if found["address"].startswith("127."):
+        return None
+    return ConnectFailed(place=at, address=found["address"], reason="timeout", bridge=_of_bridge(found["address"]))
+
+
+class ConnectUnnamed(Event):
+    """A connection failed, and the line does not say to which address."""
+
+    reason: ConnectReason
+
+
+@parses(
+    r"(?:connect returned|Call to connect(?: (?:failed|timeout) ?:| returned)|"
+    r"client socket has failed to connect to \[[^\]]*[A-Za-z][^\]]*\]:\d+ \()"
+    r" ?(?:errno: \d+ - )?(?P<why>Connection refused|No route to host|Connection timed out|Network is unreachable)",
+    "onnect returned", "Call to connect", "client socket has failed",
+)  # fmt: skip
+def connect_unnamed(found: re.Match[str], at: Place) -> ConnectUnnamed:
+    """Recognise NCCL's retries, its first releases, and PyTorch's store that is named and not numbered."""
+    why = found["why"].lower()
+    return ConnectUnnamed(place=at, reason=next(named for words, named in _REASONS if words in why))
 
 
 _BRIDGES = ("172.17.0.0/16", "172.18.0.0/15", "172.20.0.0/14", "10.88.0.0/16", "10.89.0.0/16")
@@ -159,12 +183,37 @@ class NoInterface(Event):
 
 @parses(
     r"no socket interface found|NET/Socket ?: ?No (?:usable )?interface|No (?:usable )?(?:listening )?(?:network )?interface found|"
-    r"Socket creation failed ?: ?Address family not supported by protocol|No interface found in the same subnet",
-    "socket interface found", "nterface found", "Address family not supported", "No usable", "No interface",
+    r"Socket creation failed ?: ?Address family not supported by protocol|No interface found in the same subnet|"
+    r"no \w+_SOCKET_IFNAME interface found|connecting to address [^\n]{0,60}with family \d+ is neither AF_INET|"
+    r"Unable to find (?:address|interface) for: ?\S+|makeDeviceFor(?:Interface|Hostname)\(\): unsupported gloo device",
+    "socket interface found", "nterface found", "Address family not supported", "No usable", "No interface", "is neither AF_INET",
+    "Unable to find address", "Unable to find interface", "unsupported gloo device",
 )  # fmt: skip
 def no_interface(found: re.Match[str], at: Place) -> NoInterface:
-    """Recognise NCCL's bootstrap without an interface."""
+    """Recognise NCCL's and gloo's start without an interface."""
     return NoInterface(place=at)
+
+
+class SocketUsed(Event):
+    """An interface that NCCL takes; `local` when no other node is behind it: a loopback, a bridge of containers, one's own tunnel."""
+
+    name: str
+    local: bool
+
+
+_LOCAL = re.compile(r"lo|(?:docker|virbr|ip6tnl|tunl|cni|podman|lxcbr|vmnet)\d.*|(?:veth|cali|flannel)\w.*|br-[0-9a-f]{8,}")
+
+
+@parses(
+    r"NCCL INFO (?:Bootstrap ?:|NET(?:/Socket)? ?:) Using "
+    r"(?P<list>(?:(?:interface |\[\d+\])?[\w.@-]+:[0-9A-Fa-f.:]+(?:%[\w.-]+)?<\d+> ?)+)",
+    "Using ",
+)
+def socket_used(found: re.Match[str], at: Place) -> SocketUsed:
+    """Recognise NCCL's list of its interfaces; of several the one that leads nowhere."""
+    names: list[str] = re.findall(r"(?:^|\]|interface |> )([A-Za-z][\w.@-]*):", found["list"])
+    astray = next((name for name in names if _LOCAL.fullmatch(name)), None)
+    return SocketUsed(place=at, name=astray or (names or [""])[0], local=astray is not None)
 
 
 class Interfaces(Event):
@@ -187,14 +236,16 @@ class RegistrationFailed(Event):
 
 
 @parses(
-    r"ibv_(?:reg_(?:dmabuf_)?mr\w*|create_[cq][qp]|alloc_pd)\b.{0,120}?(?:Cannot allocate memory|ENOMEM|errno[ =]*12)|"
-    r"RLIMIT_MEMLOCK is \d+ bytes|set max locked memory",
-    "ibv_", "RLIMIT_MEMLOCK", "max locked memory",
-    lines=2,
+    r"(?:ibv_(?:reg_(?:dmabuf_)?mr\w*|create_[cq][qp]|alloc_pd)\b(?:(?=.{0,40}(?:err|fail)).{0,300}?|.{0,120}?)|"
+    r"(?:fi_mr_reg\w*|rdma_reg_\w+|[Ff]ailed to register memory\b).{0,80}?)"
+    r"(?:Cannot allocate memory|ENOMEM|(?:errno|code)[ =:]*12\b)|"
+    r"RLIMIT_MEMLOCK is \d+ bytes|set max locked memory|memlock limits are set too low",
+    "ibv_", "RLIMIT_MEMLOCK", "max locked memory", "fi_mr_reg", "rdma_reg_", "ailed to register memory", "memlock limits",
+    lines=8,
     flags=re.DOTALL,
 )  # fmt: skip
 def registration_failed(found: re.Match[str], at: Place) -> RegistrationFailed:
-    """Recognise NCCL's, UCX's and libibverbs' words."""
+    """Recognise NCCL's, UCX's, Open MPI's, libfabric's and libibverbs' words, and those of programs that call them."""
     return RegistrationFailed(place=at)
 
 
@@ -230,30 +281,3 @@ class NcclVersion(Event):
 def nccl_version(found: re.Match[str], at: Place) -> NcclVersion:
     """Recognise NCCL's first line, and the wheel."""
     return NcclVersion(place=at, version=found["version"] or found["other"] or found["wheel"])
-
-
-class P2pWrong(Event):
-    """Direct copies arrive wrong."""
-
-
-@parses(
-    r"Verification error @ element|P2P\b[^\n]{0,60}(?:data (?:mismatch|corrupt)|wrong data|FAILED)|Test failed!.{0,40}[Pp]eer",
-    "Verification error @",
-    "P2P",
-    "Test failed!",
-)
-def p2p_wrong(found: re.Match[str], at: Place) -> P2pWrong:
-    """Recognise NVIDIA's simpleP2P sample that finds wrong values."""
-    return P2pWrong(place=at)
-
-
-class Redirects(Event):
-    """What a bridge's ACS does with direct copies: sends them up to the processor, or not."""
-
-    on: bool
-
-
-@parses(r"ACSCtl:\s*SrcValid[+-] TransBlk[+-] ReqRedir(?P<requests>[+-]) CmpltRedir(?P<answers>[+-])", "ACSCtl")
-def redirects(found: re.Match[str], at: Place) -> Redirects:
-    """Recognise lspci's line."""
-    return Redirects(place=at, on=found["requests"] == found["answers"] == "+")

@@ -39,6 +39,7 @@ _WORDS: tuple[tuple[str, NvmlTrouble], ...] = (
     ("insufficient permissions", "no-permission"),
     ("unknown error", "unknown-error"),
     ("function not found", "function-not-found"),
+    ("mismatch in versions between nvidia-smi and nvml", "function-not-found"),
     ("could not load nvml library", "library-not-found"),
     ("libnvidia-ml.so.1: cannot open shared object file", "library-not-found"),
     ("shared library not found", "library-not-found"),
@@ -50,14 +51,15 @@ _WORDS: tuple[tuple[str, NvmlTrouble], ...] = (
 
 
 @parses(
-    r"(?:driver/library version mismatch|couldn't communicate with the NVIDIA driver|No devices were found|GPU is lost|"
+    r"(?:driver/library version mismatch|Mismatch in versions between nvidia-smi and NVML|"
+    r"couldn't communicate with the NVIDIA driver|No devices were found|GPU is lost|"
     r"driver rpc error: timed out|GPU access blocked by the operating system|Unable to determine the device handle|"
     r"libnvidia-ml\.so\.1: cannot open shared object file|"
     r"(?:NVML|nvml)\b.{0,60}?"
     r"(?:Insufficient Permissions|Unknown Error|Function Not Found|Shared Library Not Found|Driver (?:is )?Not Loaded)|"
     r"Insufficient Permissions)"
     r"(?:.{0,120}?NVML library version: (?P<library>[\d.]+))?",
-    "ersion mismatch", "communicate with the NVIDIA driver", "No devices were found", "GPU is lost", "rpc error",
+    "ersion mismatch", "Mismatch in versions", "communicate with the NVIDIA driver", "No devices were found", "GPU is lost", "rpc error",
     "blocked by the operating", "determine the device handle", "libnvidia-ml.so.1", "NVML", "nvml",
     "Insufficient Permissions", "nsufficient permissions",
     lines=4,

@@ -37,6 +37,21 @@ def changed_by_pacman(found: re.Match[str], at: Place) -> Changed:
     return Changed(place=at, name=found["name"], old=found["old"], new=found["new"])
 
 
+_UNATTENDED = "that will be upgraded"
+
+
+@parses(
+    r"(?:^| )(?P<name>(?:(?:lib(?:32)?)?nvidia|xserver-xorg-video-nvidia|cuda-drivers)[\w.+-]*)(?=\s|$)",
+    _UNATTENDED,
+)  # fmt: skip
+def changed_unattended(found: re.Match[str], at: Place) -> Changed | None:
+    """Recognise the driver's packages in the log of unattended-upgrades, which names no versions."""
+    start = found.string.rfind("\n", 0, found.start() + 1) + 1
+    if _UNATTENDED not in found.string[start : found.start() + 1]:
+        return None
+    return Changed(place=at, name=found["name"])
+
+
 class Unmet(Event):
     """apt cannot have what a package depends on; `other` is the version that would be installed instead, if apt names one."""
 
@@ -49,14 +64,22 @@ class Unmet(Event):
     other: str | None = None
 
 
-_NOBODY = re.compile(r"not installable|无法安装|n'est pas installable|nicht installierbar")
+_NOBODY = re.compile(
+    r"not installable|无法安装|卻無法安裝|n'est pas installable|nicht installierbar|no es instalable|não é instalável|non è installabile|"
+    r"не может быть установлен|nie da się|не може бути встановлен|インストールすることができません|설치할 수 없습니다|kurulabilir değil"
+)
+_DEPENDS = (
+    r"(?:Depend|D[eé]pend|Hängt|Dipende|Zależy|Wymaga|Зависит|Предзависит|Залежить|Bağımlılık|Beroende|"
+    r"Afhankelijk|依赖|依賴|預先依賴|依存|의존)"
+)
 
 
 @parses(
     r"^[ \t]*(?:(?P<name>[a-z0-9][\w.+:-]*) ?: )?"
-    r"(?:Pre)?(?:Depend|D[eé]pend|Hängt|Dipende|依赖|依賴|預先依賴)[^\s:]*(?: \w+)? ?: ?(?P<wanted>[a-z0-9][\w.+:-]*)"
+    rf"(?:Pre)?{_DEPENDS}[^\s:]*(?: \w+)? ?: ?(?P<wanted>[a-z0-9][\w.+:-]*)"
     r"(?: \((?P<relation><<|<=|=|>=|>>) ?(?P<version>[^)\s]+)\))?(?P<rest>.*)$",
     "Depends:", "Depends :", "Dépend :", "Dépend: ", "Hängt ab", "Dipende", "依赖", "依賴",
+    "Depende:", "Zależy", "Wymaga", "ависит", "Залежить", "Bağımlılık", "Beroende", "Afhankelijk", "依存", "의존",
 )  # fmt: skip
 def unmet(found: re.Match[str], at: Place) -> Unmet:
     """Recognise a line of apt's list, in some languages of the people who report."""
@@ -86,8 +109,10 @@ class ImpossibleRequest(Event):
 @parses(
     r"(?P<held>you have held broken packages|requested an impossible situation)|"
     r"(?P<zh>要求系统强制卸载|处于“受阻”状态的软件包|無法修正問題)|"
-    r"paquets défectueux|defekte Pakete|paquetes rotos retenidos",
+    r"paquets défectueux|defekte Pakete|paquetes rotos retenidos|pacotes (?:retidos )?quebrados|pacchetti danneggiati|uszkodzone pakiety|"
+    r"сломанные пакеты|зламані пакунки|変更禁止パッケージ|망가진 고정",
     "held broken packages", "impossible situation", "paquets défectueux", "defekte Pakete", "paquetes rotos", "無法修正問題", "软件包要求",
+    "quebrados", "pacchetti danneggiati", "uszkodzone pakiety", "сломанные пакеты", "зламані пакунки", "変更禁止", "망가진 고정",
     "状态的软件包",
 )  # fmt: skip
 def impossible(found: re.Match[str], at: Place) -> ImpossibleRequest:
@@ -181,7 +206,7 @@ def overwrite(found: re.Match[str], at: Place) -> Overwrite:
 @parses(
     r"['\"`‘“«»] ?(?P<file>/[^'\"’”«»]+?) ?['\"’”«»][^\n]{0,80}?"
     r"(?:other instances of package|autres instances du paquet|anderen Instanzen des Paket\w+|otras instancias del paquetes?|"
-    r"outras instâncias do pacote|altre istanze del pacchetto|других экземпляров пакета|软件包) (?P<package>[a-z0-9][\w.+-]*)(?::\w+)?",
+    r"outras instâncias d[eo] pacote|altre istanze del pacchetto|других экземпляров пакета|软件包) (?P<package>[a-z0-9][\w.+-]*)(?::\w+)?",
     "other instances of", "autres instances du", "anderen Instanzen", "otras instancias", "outras instâncias", "altre istanze",
     "других экземпляров", "的其他实例",
     lines=2,
@@ -189,6 +214,20 @@ def overwrite(found: re.Match[str], at: Place) -> Overwrite:
 def overwrite_shared(found: re.Match[str], at: Place) -> Overwrite:
     """Recognise the quarrel of two architectures of one package, in some languages."""
     return Overwrite(place=at, file=found["file"], package=found["package"], shared=True)
+
+
+@parses(
+    r"/(?:\d+-)?(?P<archive>[a-z0-9][\w.+-]*)_[^\s_]+_(?P<arch>\w+)\.deb \(--(?:unpack|install)\) ?:[^\n]*\n?[^\n]*?"
+    r"['\"`‘’“„«»]? ?(?P<file>/(?!\S*\.deb\b)[^\s'\"’”«»]+)[^\n]*?(?<![\w.+-])(?:(?P=archive):(?P=arch)(?![\w.+-])|"
+    r"(?P<package>[a-z][\w.+-]*\w)(?::\w+)? (?P<version>\d[\w.+:~-]*))",
+    "(--unpack)", "(--install)",
+    lines=2,
+)  # fmt: skip
+def overwrite_in_any_language(found: re.Match[str], at: Place) -> Overwrite | None:
+    """Recognise both quarrels by what is not translated: the archive, the path, and the package that has the file already."""
+    if any(word in at.text for word in ("which is also in package", "other instances of")):
+        return None
+    return Overwrite(place=at, file=found["file"], package=found["package"] or found["archive"], shared=found["package"] is None)
 
 
 class ArchitecturesDiffer(Event):

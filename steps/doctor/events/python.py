@@ -17,6 +17,8 @@ class CardUnfit(Event):
     capability: tuple[int, int] | None = None
     least: tuple[int, int] | None = None
     most: tuple[int, int] | None = None
+    left_out: bool = False
+    """Whether the framework itself counted and found no code for the card, also where it lies between the least and the most."""
 
 
 @parses(
@@ -39,22 +41,32 @@ def _capability(digits: str) -> tuple[int, int]:
     return int(digits[:-1] or 0), int(digits[-1])
 
 
+_LISTED = re.compile(r"^[ \t]*- (\d+\.\d+) which supports hardware CC", re.MULTILINE)
+
+
 @parses(
-    r"Found GPU\d+ (?P<card>[^\n]+?) which is of (?:cuda|compute) capability \(?(?P<major>\d+)\.(?P<minor>\d+)\)?"
-    r"(?:.{0,160}?[Mm]inimum (?:cuda|compute) capability supported by this (?:library|version of PyTorch) is (?P<least>\d+\.\d+)|"
+    r"Found GPU\d+ (?P<card>[^\n]+?) which is of (?:cuda|compute) capability (?:\(CC\) )?\(?(?P<major>\d+)\.(?P<minor>\d+)\)?"
+    r"(?:(?P<list>[^\n]*\n[^\n]*the CCs this version of PyTorch was built for[^\n]*"
+    r"(?:\n[ \t]*- \d+\.\d+ which supports hardware CC[^\n]*)+)|"
+    r".{0,160}?[Mm]inimum (?:cuda|compute) capability supported by this (?:library|version of PyTorch) is (?P<least>\d+\.\d+)|"
     r".{0,40}?Minimum and Maximum cuda capability supported by this version of PyTorch is "
     r"\((?P<low>\d+\.\d+)\) ?- ?\((?P<high>\d+\.\d+)\))?",
     "which is of cuda capability", "which is of compute capability",
-    lines=6,
+    lines=16,
     flags=re.DOTALL,
 )  # fmt: skip
 def capability_told(found: re.Match[str], at: Place) -> CardUnfit:
-    """Recognise PyTorch's warning with the least, or the least and the most, that it supports."""
+    """Recognise PyTorch's warning with the least, the least and the most, or every capability that it was built for."""
+    own = (int(found["major"]), int(found["minor"]))
+    if found["list"]:
+        listed = sorted(_dotted(one) for one in _LISTED.findall(found["list"]))
+        place = Place(source=at.source, text=at.text.partition("\n")[0], order=at.order, seconds=at.seconds)
+        return CardUnfit(place=place, card=found["card"], capability=own, least=listed[0], most=listed[-1], left_out=True)
     least, most = found["least"] or found["low"], found["high"]
     return CardUnfit(
         place=at,
         card=found["card"],
-        capability=(int(found["major"]), int(found["minor"])),
+        capability=own,
         least=_dotted(least) if least else None,
         most=_dotted(most) if most else None,
     )
@@ -72,11 +84,13 @@ class NoKernelImage(Event):
 
 
 @parses(
-    r"no kernel image is available for execution|cudaErrorNoKernelImageForDevice|CUDA_ERROR_NO_BINARY_FOR_GPU|"
-    r"(?P<hip>hipErrorNoBinaryForGpu|invalid device function.{0,40}hip|Unable to find code object for all current devices)|"
+    r"(?P<hip>hipErrorNoBinaryForGpu|hipErrorInvalidDeviceFunction|HIP error: invalid device function|invalid device function.{0,40}hip|"
+    r"Unable to find code object for all current devices)|"
+    r"no kernel image is available for execution|cudaErrorNoKernelImageForDevice|CUDA_ERROR_NO_BINARY_FOR_GPU|invalid device function|"
     r"nvrtc: error: invalid value for --gpu-architecture|was not compiled for (?:this GPU|compute capability)|"
     r"ptxas fatal *: *Value 'sm_\d+[a-z]?' is not defined for option 'gpu-name'",
-    "no kernel image", "NoKernelImage", "NO_BINARY_FOR_GPU", "NoBinaryForGpu", "code object for all", "invalid value for --gpu-arch",
+    "no kernel image", "NoKernelImage", "NO_BINARY_FOR_GPU", "NoBinaryForGpu", "invalid device function",
+    "InvalidDeviceFunction", "code object for all", "invalid value for --gpu-arch",
     "was not compiled for", "is not defined for option 'gpu-name'",
 )  # fmt: skip
 def no_kernel_image(found: re.Match[str], at: Place) -> NoKernelImage:
@@ -93,8 +107,9 @@ class NoGpuSeen(Event):
 
 @parses(
     r"No CUDA GPUs are available|no CUDA-capable device is detected|CUDA_ERROR_NO_DEVICE\b|cudaErrorNoDevice\b|"
-    r"CUDA_VISIBLE_DEVICES is set to -1",
-    "No CUDA GPUs are", "no CUDA-capable device", "CUDA_ERROR_NO_DEVICE", "cudaErrorNoDevice", "CUDA_VISIBLE_DEVICES is set to",
+    r"CUDA_VISIBLE_DEVICES is set to -1|^No CUDA devices$",
+    "No CUDA GPUs are", "No CUDA devices", "no CUDA-capable device", "CUDA_ERROR_NO_DEVICE", "cudaErrorNoDevice",
+    "CUDA_VISIBLE_DEVICES is set to",
 )  # fmt: skip
 def no_gpu_seen(found: re.Match[str], at: Place) -> NoGpuSeen:
     """Recognise the runtime's error 100 in its spellings."""

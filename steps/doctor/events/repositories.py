@@ -16,9 +16,13 @@ class KeyMissing(Event):
     weak: bool = False
 
 
-@parses(r"(?:(?P<url>(?:https?|file|ftp):\S+)[^\n]*?)?NO_PUBKEY (?P<key>[0-9A-Fa-f]{8,40})", "NO_PUBKEY", lines=2)
+@parses(
+    r"(?:(?P<url>(?:https?|file|ftp):\S+)[^\n]*(?:\n[^\n]*)?)?NO_PUBKEY (?P<key>[0-9A-Fa-f]{8,40})",
+    "NO_PUBKEY", "InRelease", " Release",
+    lines=3,
+)  # fmt: skip
 def key_missing(found: re.Match[str], at: Place) -> KeyMissing:
-    """Recognise what apt says with gpgv, in any language."""
+    """Recognise what apt says with gpgv, in any language; the address stands before it or in the line above."""
     return KeyMissing(place=at, key=found["key"].upper(), url=found["url"])
 
 

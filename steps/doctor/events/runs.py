@@ -137,7 +137,7 @@ _FULL = (
     r"(?:No space left on device|[Nn]ot? enough (?:free )?(?:disk )?space|don't have enough free space|设备上没有空间|裝置上已無多餘空間|"
     r"Aucun espace disponible|[Kk]ein Speicherplatz|[Kk]ein Platz mehr|No queda espacio|Não há espaço|Spazio esaurito|ENOSPC|"
     r"Disk requirements:|At least \S+ more space needed|Disk quota exceeded|"
-    r"needs \S+ more space on|Ensure there is enough space)"
+    r"needs \S+ more space on|Ensure there is enough space|[Ww]rite error ?: ?cannot write (?:compressed )?block)"
 )
 _WRITERS: tuple[tuple[Writer, str], ...] = (
     ("pip", r"Errno 28|os error 28|OSError\(28|pip|uv(?:x)? |\.whl"),
@@ -155,7 +155,7 @@ _WRITERS: tuple[tuple[Writer, str], ...] = (
     "ein Speicherplatz",
     "ein Platz mehr", "No queda espacio", "Não há espaço", "Spazio esaurito", "ENOSPC", "Disk requirements:",
     "more space needed", " more space on", "there is enough space",
-    "quota exceeded",
+    "quota exceeded", "annot write compressed", "annot write block",
     lines=3,
 )  # fmt: skip
 def no_space(found: re.Match[str], at: Place) -> NoSpace:

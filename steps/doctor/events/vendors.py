@@ -25,17 +25,24 @@ _KFD: tuple[tuple[str, KfdTrouble], ...] = (
     ("invalid argument", "invalid"),
     ("no such file", "absent"),
     ("no such device", "absent"),
+    ("eacces", "permission"),
+    ("eperm", "permission"),
+    ("enomem", "memory"),
+    ("einval", "invalid"),
+    ("enoent", "absent"),
+    ("enxio", "absent"),
 )
 
 
 @parses(
-    r"/dev/kfd\b.{0,80}?(?P<why>Permission denied|Cannot allocate memory|Invalid argument|No such file|No such device)",
+    r"/dev/kfd\b.{0,80}?(?P<why>Permission denied|Cannot allocate memory|Invalid argument|No such file|No such device|"
+    r"\b(?:EACCES|EPERM|ENOMEM|EINVAL|ENOENT|ENXIO)\b)",
     "/dev/kfd",
     lines=2,
     flags=re.DOTALL | re.IGNORECASE,
 )  # fmt: skip
 def kfd_closed(found: re.Match[str], at: Place) -> KfdClosed:
-    """Recognise rocminfo's line; the errno decides."""
+    """Recognise rocminfo's line, and strace's, which names the errno whatever the language; the errno decides."""
     why = found["why"].lower()
     return KfdClosed(place=at, trouble=next(trouble for words, trouble in _KFD if words == why))
 
@@ -83,13 +90,18 @@ class KfdUnsupported(Event):
 
 
 @parses(
-    r"kfd[^\n]{0,40}?(?P<chip>[A-Z][A-Z0-9_]{3,20})? *not supported in kfd|kfd: skipped device [0-9a-f:]+, PCI rejects atomics",
+    r"kfd[^\n]{0,40}?(?P<chip>[A-Z][A-Z0-9_]{3,20})? *not supported in kfd|kfd: skipped device [0-9a-f:]+, PCI rejects atomics|"
+    r"kfd not supported on this ASIC|DID (?P<id>[0-9a-f]{4}) is missing in supported_devices|"
+    r"GPU (?:device )?[0-9a-f:]* ?(?:is )?not supported by (?:amd)?kfd",
     "not supported in kfd",
     "PCI rejects atomics",
+    "not supported on this ASIC",
+    "missing in supported_devices",
+    "not supported by",
 )
 def kfd_unsupported(found: re.Match[str], at: Place) -> KfdUnsupported:
     """Recognise amdkfd's refusal of a chip."""
-    return KfdUnsupported(place=at, chip=found["chip"] or "")
+    return KfdUnsupported(place=at, chip=found["chip"] or found["id"] or "")
 
 
 class Gfx(Event):
@@ -115,15 +127,19 @@ class TensileMissing(Event):
 
 
 @parses(
-    r"rocBLAS error: ?(?:Cannot read|Could not (?:load|initialize|open))[^\n]{0,300}|TensileLibrary\w*\.dat[^\n]{0,120}",
+    r"rocBLAS error: ?(?:Cannot read|Could not (?:load|initialize|open))[^\n]{0,300}|TensileLibrary\w*\.dat[^\n]{0,120}|"
+    r"amdgpu \[\d+\] gfx\w+ is not supported by \S+ \[[^\n]*|"
+    r"amdgpu is not supported[^\n]{0,20}supported types: ?\[gfx[^\n]*gpu_type=gfx\w+|"
+    r"amdgpu is not supported\"?[^\n]{0,40}gpu_type=gfx\w+[^\n]{0,160}supported_types=\"?\[gfx",
     "rocBLAS error",
     "TensileLibrary",
+    "amdgpu ",
     flags=re.IGNORECASE,
 )
 def tensile_missing(found: re.Match[str], at: Place) -> TensileMissing:
-    """Recognise rocBLAS's error in its spellings."""
-    named = re.search(r"gfx[0-9a-f]{3,4}", found[0])
-    return TensileMissing(place=at, gfx=named[0] if named else None)
+    """Recognise rocBLAS's error in its spellings, and ollama's comparison with what its rocBLAS brings."""
+    named = re.search(r"gpu_type=(gfx\w+)", found[0]) or re.search(r"(gfx[0-9a-f]{3,4})", found[0])
+    return TensileMissing(place=at, gfx=named[1] if named else None)
 
 
 # --- Habana ---------------------------------------------------------------------------------------
@@ -171,12 +187,16 @@ class HabanaRelease(Event):
 
 @parses(
     r"(?:gaudi-docker|habanalabs|synapse(?:ai)?)[/:](?P<image>\d+\.\d+)\.\d+|habana[-_](?:torch|tensorflow|pyhlml)[\w-]*\W{1,12}(?P<wheel>\d+\.\d+)\.\d+|"
-    r"Driver Version: ?(?P<driver>\d+\.\d+)\.\d+|HL-SMI Version: ?hl-(?P<smi>\d+\.\d+)\.\d+|hl-(?P<fw>\d+\.\d+)\.\d+-fw",
-    "gaudi-docker", "habana", "synapse", "Driver Version", "HL-SMI Version", "hl-",
+    r"\+Gaudi-(?P<vllm>\d+\.\d+)\.\d+|habana-frameworks v(?P<frameworks>\d+\.\d+)\S* was found|"
+    r"validated for SynapseAI v(?P<wanted>\d+\.\d+)(?=\S* but the driver version)|"
+    r"(?:Driver Version: ?|HPU driver version: ?|driver_ver(?:sion)?: ?|driver version is v)(?P<driver>\d+\.\d+)\.\d+|"
+    r"HL-SMI Version: ?hl-(?P<smi>\d+\.\d+)\.\d+|hl-(?P<fw>\d+\.\d+)\.\d+-fw",
+    "gaudi-docker", "habana", "synapse", "Driver Version", "HL-SMI Version", "hl-", "Gaudi-", "SynapseAI", "river version", "driver_ver",
 )  # fmt: skip
 def habana_release(found: re.Match[str], at: Place) -> HabanaRelease | None:
     """Recognise image tags, wheels and hl-smi; NVIDIA's driver has another counting."""
-    software, driver = found["image"] or found["wheel"], found["driver"] or found["smi"] or found["fw"]
+    software = found["image"] or found["wheel"] or found["vllm"] or found["frameworks"] or found["wanted"]
+    driver = found["driver"] or found["smi"] or found["fw"]
     if driver and int(driver.partition(".")[0]) > 9:
         return None
     return HabanaRelease(place=at, part="software" if software else "driver", release=software or driver or "")

@@ -70,6 +70,11 @@ def _of_bus(device: pci.Device) -> Card:
     )  # fmt: skip
 
 
+def of_name(name: str, place: Place) -> Card:
+    """Return the card of a name that a program printed."""
+    return Card(place=place, name=name, row=_row(None, name))
+
+
 _IN_BRACKETS = re.compile(r"NVIDIA Corporation (?P<chip>\S+) \[(?P<name>[^\]]+)\]")
 
 

@@ -29,8 +29,8 @@ def missing(seen: Evidence) -> LibraryMissing | None:
 
 
 def same_major(seen: Evidence, wanted: LibraryMissing) -> Told | None:
-    """Return what shows that the wanted major is on the machine after all."""
-    return next((told for major, told in _present(seen, wanted) if major == _comparable(wanted)), None)
+    """Return what shows that the wanted major is on the machine after all; any will do where none is named."""
+    return next((told for major, told in _present(seen, wanted) if wanted.major is None or major == _comparable(wanted)), None)
 
 
 def other_major(seen: Evidence, wanted: LibraryMissing) -> Told | None:
@@ -50,7 +50,7 @@ def _comparable(wanted: LibraryMissing) -> int | None:
     if wanted.kind == "cudnn":
         return wanted.major
     known = next((table for base, table in _CUDA_OF.items() if wanted.name.startswith(base)), None)
-    return wanted.major if known is None else known.get(wanted.major)
+    return wanted.major if known is None or wanted.major is None else known.get(wanted.major)
 
 
 def _present(seen: Evidence, wanted: LibraryMissing) -> Iterator[tuple[int, Told]]:

@@ -23,13 +23,16 @@ class LinkSeen(Told):
     most_width: int | None = None
     busy: float | None = None
 
+    fewer: bool = False
+    """Whether the source itself says that the width is below what the card can."""
+
     lanes_above: int | None = None
     """How many lanes the board gives it, where sysfs tells: a slot that is wired so, or shared by two, is no fault of the link."""
 
     @property
     def narrow(self) -> bool:
         """Return whether it has fewer lanes than both its ends can have."""
-        return self.width is not None and self.most_width is not None and 0 < self.width < self.most_width
+        return self.width is not None and self.width > 0 and (self.fewer or (self.most_width is not None and self.width < self.most_width))
 
     @property
     def slow(self) -> bool:
@@ -56,8 +59,15 @@ def _short(address: str | None) -> str:
 
 
 def _of_sysfs(host: Probes) -> Iterator[LinkSeen]:
-    for device in pci.devices(host):
-        if device.vendor not in ("10de", "1002") or device.kind[:2] not in ("03", "12"):
+    named = pci.devices(host)
+    # Where only files of the link were copied, they are those of the card that their owner asks about.
+    bare = [
+        pci.Device(address=name, vendor="", device="", kind="")
+        for name in host.listdir(pci.DEVICES) or ()
+        if host.read(f"{pci.DEVICES}/{name}/vendor") is None and host.read(f"{pci.DEVICES}/{name}/current_link_width")
+    ]
+    for device in (*named, *bare):
+        if device not in bare and (device.vendor not in ("10de", "1002") or device.kind[:2] not in ("03", "12")):
             continue
         at = f"{pci.DEVICES}/{device.address}"
         names = ("current_link_speed", "max_link_speed", "current_link_width", "max_link_width")
@@ -120,6 +130,7 @@ def _of_lspci(host: Probes) -> Iterator[LinkSeen]:
                 place=Place(source=" ".join(argv), text="; ".join(part[0] for part in (able, now) if part)),
                 address=head["address"] if head else None, speed=float(now["speed"]), most_speed=float(able["speed"]) if able else None,
                 width=int(now["width"]), most_width=int(able["width"]) if able else None,
+                fewer="(downgraded)" in now[0].partition("Width x")[2],
             )  # fmt: skip
 
 

@@ -26,7 +26,12 @@ class Source(Told):
 
 
 def token(url: str) -> str | None:
-    """Return the distribution and release that an address is for, as NVIDIA writes them, or `None`."""
+    """Return the distribution and release that an address is for, as NVIDIA writes them, or `None`.
+
+    The container toolkit's old addresses name a release too, and serve one set of packages to all of them.
+    """
+    if "nvidia.github.io/" in url:
+        return None
     found = _TOKEN.search(f"{url.rstrip('/')}/")
     name = (found["token"] or found["vendor"]).replace(".", "").replace("-", "") if found else None
     return name if name and re.search(r"\d", name) and not name.startswith("wslubuntu") else None

@@ -10,6 +10,7 @@ from steps.doctor.evidence import Evidence
 from steps.doctor.facts.packages import Row, role
 from steps.doctor.repairs.base import Plan, aside, back, install, manager_of, person, proof, reboot, remove, repairs, run, service, tool
 from steps.doctor.repairs.halves import half
+from steps.doctor.repairs.installer import taken_away
 from steps.doctor.repairs.modules import afterwards, built, images, kernel_of, reinstalled
 from steps.doctor.rules.base import Candidate
 
@@ -65,7 +66,7 @@ def one_owner(seen: Evidence, candidate: Candidate) -> Plan:
     place = next((told.place.text for told in candidate.facts if "/kernel/drivers/video/nvidia.ko" in told.place.text), "")
     path = re.search(r"/\S*/kernel/drivers/video/nvidia\.ko\S*", place)
     if uninstaller:
-        away: tuple[Step, ...] = (run("uninstall", uninstaller, "--silent", quiet=120),)
+        away: tuple[Step, ...] = taken_away(seen, uninstaller, str(candidate.params.get("loaded", "")), kernel_of(seen))
     elif path:
         away = (aside("module-away", path[0]),)
     else:

@@ -254,7 +254,11 @@ def _flavored(seen: Evidence, *, open_wanted: bool) -> Plan:
             "build-akmod", "akmods", "--force", "--rebuild", *(("--kernels", kernel) if kernel else ()), quiet=720, kernel=kernel or "?"
         )
         return Plan(steps=(macro, build, *images(seen), reboot()), verify=proof("smi"))
-    swaps = {row.name: other for row in seen.packages.rows if row.installed and (other := _other_flavor(row.name, open_wanted=open_wanted))}
+    swaps = {
+        row.name: other if re.search(r"-\d{3}\b", row.name) else f"{other}={row.version}"
+        for row in seen.packages.rows
+        if row.installed and (other := _other_flavor(row.name, open_wanted=open_wanted))
+    }
     if manager != "apt" or not swaps:
         return Plan(steps=(person(key, "bringup", "apply"), reboot()), verify=proof("smi"))
     change = install(key, manager, *dict.fromkeys(swaps.values()), may_remove=tuple(swaps))

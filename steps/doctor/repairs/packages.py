@@ -6,6 +6,7 @@ import re
 
 from steps.doctor.diagnosis import Step
 from steps.doctor.evidence import Evidence
+from steps.doctor.facts.packages import role
 from steps.doctor.repairs.base import (
     Plan,
     apt,
@@ -41,8 +42,12 @@ def unheld(seen: Evidence, candidate: Candidate) -> Plan:
     """Return the end of the hold, and the version that is wanted."""
     manager, name = manager_of(seen), str(candidate.params.get("library", "?"))
     wanted = str(candidate.params.get("wanted", "?"))
-    held = [one for one in seen.packages.held or () if name in (one, "?")]
+    driver = candidate.variant == "held"
+    held = [one for one in seen.packages.held or () if name in (one, "?") or (driver and role(one))]
     free = tuple(run("unhold", "apt-mark", "unhold", one, undo=(back("apt-mark", "hold", one),), package=one) for one in held)
+    if driver:
+        # The set of a driver moves as a whole: apt finds the versions itself once nothing is held.
+        return Plan(steps=free, verify=proof("packages", manager))
     if manager == "apt" and re.fullmatch(r"[a-z0-9][a-z0-9.+-]+", name) and re.fullmatch(r"[\w.:~+-]+", wanted):
         last: Step = apt(
             "wanted-version", "--allow-downgrades", "--no-remove", "install", f"{name}={wanted}", undo=_before(seen, name), package=name

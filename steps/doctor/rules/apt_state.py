@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from steps.catalog import stack, versions
 from steps.doctor import numbers
 from steps.doctor.events.dkms import BuildFailed, DkmsTreeBroken
 from steps.doctor.events.packages import (
@@ -32,11 +33,14 @@ from steps.doctor.facts.packages import Row, role
 from steps.doctor.facts.processes import running
 from steps.doctor.facts.repositories import codenames, token
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
+from steps.doctor.rules.mixed_install import one_branch
 from steps.doctor.rules.ssh_installer import half_configured
 from steps.doctor.told import Fact, Told, fact
 
 _CUDA_SUFFIX = re.compile(r"\+cuda(\d+(?:\.\d+)*)")
 _LIBRARY = re.compile(r"lib(?:nccl|cudnn|nvinfer|nvonnx|cusparselt|cutensor|nvshmem)\S*|cudnn\S*|tensorrt\S*|python3-libnvinfer\S*")
+_BRINGS_DRIVER = re.compile(r"cuda(?:-(?:runtime|demo-suite|drivers))?(?:-\d+)*")
+"""Packages of NVIDIA's repository that bring a driver with them."""
 _NVIDIA = re.compile(r"nvidia|cuda|cudnn|nccl|nsight|amdgpu|rocm|hip|libcu|nvinfer|tensorrt")
 _BASE = re.compile(
     r"libc6|libc-bin|libssl\S*|libstdc\+\+6|libgcc-s1|libtinfo\d|libncurses\S*|python3(?:\.\d+)?|libpython3\S*|libicu\d+|glibc|libxml2\S*|libffi\d|libjson-c\d|libelf\S*|xorg-video-abi-\S+"
@@ -68,9 +72,11 @@ def _vendor(url: str | None) -> bool:
 
 
 def _release(seen: Evidence) -> Fact | None:
-    """Return what the machine is, or `None`."""
-    if seen.system.id is None or seen.system.version is None:
+    """Return what the machine is, or `None`; Debian's testing has no number."""
+    if seen.system.id is None:
         return None
+    if seen.system.version is None:
+        return fact(seen.system.id, "/etc/os-release", f"ID={seen.system.id}")
     value = f"{seen.system.id}{seen.system.version.replace('.', '')}"
     return fact(value, "/etc/os-release", f"ID={seen.system.id} VERSION_ID={seen.system.version}")
 
@@ -90,7 +96,7 @@ def _foreign(seen: Evidence, url: str) -> Fact | None:
     if seen.system.id not in cousins and name in ("ubuntu", "debian"):
         return None
     own = version if name in ("ubuntu", "fedora") else (seen.system.version or "").partition(".")[0]
-    return None if own == number or not number else mine
+    return None if own in (number, "") or not number else mine
 
 
 @rule("repo-for-other-distro")
@@ -136,7 +142,7 @@ def _wants_other_base(unmet: Unmet) -> bool:
 
 def _foreign_suite(seen: Evidence) -> tuple[Fact, Fact] | None:
     """Return a suite of a vendor's source that is another release's, and this machine's release, or `None`."""
-    mine = _release(seen)
+    mine = _release(seen) if seen.system.version else None
     for source in seen.repositories:
         known = codenames().get((source.suite or "").partition("-")[0])
         if known and mine and _vendor(source.url) and seen.system.id in known[0] and known[1] != seen.system.version:
@@ -146,7 +152,7 @@ def _foreign_suite(seen: Evidence) -> tuple[Fact, Fact] | None:
 
 def _package_suffix(seen: Evidence) -> Answer:
     """Decide by the release in a package's own version, as AMD's repository writes it."""
-    mine = _release(seen)
+    mine = _release(seen) if seen.system.version else None
     if mine is None or seen.system.id != "ubuntu":
         return None
     for row in seen.packages.rows:
@@ -211,7 +217,9 @@ def conflicting_branch(seen: Evidence) -> Answer:
     refused = [
         event
         for event in seen.all(Unmet)
-        if event.why in ("refused", "other") and role(event.wanted) and not _CUDA_SUFFIX.search(event.version or "")
+        if event.why in ("refused", "other")
+        and (role(event.wanted) or (event.why == "refused" and _BRINGS_DRIVER.fullmatch(event.wanted) and not _past(event.wanted)))
+        and not _CUDA_SUFFIX.search(event.version or "")
     ]
     exact = [event for event in refused if event.relation == "="]
     impossible = seen.first(ImpossibleRequest)
@@ -219,7 +227,7 @@ def conflicting_branch(seen: Evidence) -> Answer:
     asked = next(
         (one for one in seen.commands("apt", "apt-get", "aptitude", "dnf", "yum") if any(role(_bare(word)) for word in one.words)), None
     )
-    if any(_bound(event) or _old_branch(event) for event in seen.all(Unmet)) or any(
+    if any(_bound(event) or _old_branch(event) or one_branch(event) for event in seen.all(Unmet)) or any(
         event.why == "other" and event.relation == "=" for event in exact
     ):
         return None
@@ -297,6 +305,10 @@ def held_library(seen: Evidence) -> Answer:
     held, changed = _held(seen), seen.first(HeldChange)
     if held is not None and _LIBRARY.fullmatch(held.value) and (changed or seen.first(ImpossibleRequest)):
         return found(STRONG, held, changed, seen.first(ImpossibleRequest), library=held.value, wanted="?", installed="-")
+    refused = next((event for event in seen.all(Unmet) if event.why in ("refused", "other") and role(event.wanted)), None)
+    blamed = next((event for event in seen.all(ImpossibleRequest) if event.held), None)
+    if held is not None and role(held.value) and (changed or refused or blamed):
+        return found(STRONG, held, changed, refused, blamed, library=held.value, wanted="?", installed="-", variant="held")
     if changed is not None and held is None:
         return found(LIKELY, changed, library="?", wanted="?", installed="-")
     return None
@@ -345,13 +357,31 @@ def _old_branch(event: Unmet) -> bool:
     return bool(wants) and ours
 
 
+_METAPACKAGES = re.compile(r"cuda(?:-runtime)?(?:-\d+-\d+)? cuda-(?:runtime-|demo-suite-)?\d+-\d+")
+
+
+def _past(package: str) -> bool:
+    """Return whether a CUDA package is of a line that is older than all that we know."""
+    line = re.search(r"-(\d+)-(\d+)$", package)
+    return line is not None and versions.number(f"{line[1]}.{line[2]}") < min(versions.number(known) for known in stack.cudas())
+
+
 @rule("old-cuda-packages-want-old-driver")
 def old_cuda(seen: Evidence) -> Answer:
     """CUDA packages need a branch of the driver below the installed one."""
     wants = next((event for event in seen.all(Unmet) if _old_branch(event)), None)
     abi = next((event for event in seen.all(Unmet) if event.wanted.startswith("xorg-video-abi")), None)
     if wants is None and abi is None:
-        return None
+        # apt stops at the first link of the chain: of its metapackages only the driver's is one that it cannot have.
+        chain = next(
+            (
+                event
+                for event in seen.all(Unmet)
+                if event.why == "refused" and _METAPACKAGES.fullmatch(f"{event.name} {event.wanted}") and _past(event.wanted)
+            ),
+            None,
+        )
+        return found(POSSIBLE, chain, package=chain.name, variant="chain") if chain is not None and seen.has(ImpossibleRequest) else None
     first = wants or abi
     if first is None:
         return None

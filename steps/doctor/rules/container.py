@@ -13,7 +13,7 @@ from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, f
 from steps.doctor.told import Fact, fact
 
 RUNTIME = "/etc/nvidia-container-runtime/config.toml"
-_STARTS = ("docker", "podman", "nerdctl")
+_STARTS = ("docker", "podman", "nerdctl", "kubectl", "oc", "crictl")
 
 
 def started(seen: Evidence) -> Fact | None:
@@ -24,7 +24,10 @@ def started(seen: Evidence) -> Fact | None:
 
 def inside(seen: Evidence, error: NvmlError | None) -> bool:
     """Whether an error was printed inside a container, by its source or by the command before it."""
-    return error is not None and (error.place.in_container or (started(seen) is not None and error.place.source.endswith(".log")))
+    if error is None or error.place.in_container:
+        return error is not None
+    entered = any("exec" in one.words for one in seen.commands(*_STARTS))
+    return (entered or started(seen) is not None) and error.place.source.endswith(".log")
 
 
 def host_works(seen: Evidence) -> bool:
@@ -90,7 +93,7 @@ def _systemd(seen: Evidence) -> Fact | None:
 @rule("container-runtime-no-cgroups")
 def no_cgroups(seen: Evidence) -> Answer:
     """The hook was told to leave the device cgroups alone."""
-    error, option = seen.nvml("unknown-error", "no-permission"), _no_cgroups(seen)
+    error, option = seen.nvml("unknown-error", "no-permission", "blocked-by-os"), _no_cgroups(seen)
     if error is None or option is None:
         return None
     return found(CERTAIN, option, error)
@@ -141,11 +144,11 @@ def cdi_refused(seen: Evidence) -> Answer:
 def cdi_stale(seen: Evidence) -> Answer:
     """The specification names files of another driver version."""
     named = _spec_version(seen)
-    gone = seen.first(FileGone, lambda event: event.version is not None)
+    gone = seen.first(FileGone, lambda event: event.version is not None) or seen.first(FileGone)
     now = next(iter(seen.versions.loaded), None) or _said(seen)
     old = named or (fact(gone.version, gone.place.source, gone.place.text) if gone is not None and gone.version else None)
     if old is None:
-        return None
+        return _gone(seen, gone) if gone is not None else None
     if now is not None and numbers.agree(old.value, now.value):
         return out(old, now)
     if now is None and gone is None:
@@ -160,10 +163,23 @@ def cdi_stale(seen: Evidence) -> Answer:
     )
 
 
+def _gone(seen: Evidence, gone: FileGone) -> Answer:
+    """Return the cause where what is missing carries no driver version: a node, or a library with a version of its own."""
+    if gone.path.startswith("/dev/nvidia-uvm"):
+        return None  # made with the module of its name, and by no specification
+    file = gone.path.rpartition("/")[2]
+    stem = f"{file.partition('.so')[0]}.so."
+    listed = (line for argv in seen.host.host.recorded() if argv[0] in ("ls", "find") for line in seen.host.run(argv).stdout.splitlines())
+    other = next((line.strip() for line in listed if stem in line and file not in line), None)
+    return found(STRONG if other else LIKELY, gone, fact(other, "ls") if other else None, variant="gone", path=gone.path)
+
+
 def _spec_version(seen: Evidence) -> Fact | None:
     """Return the driver version that the specification's file names carry."""
-    for path in ("/etc/cdi/nvidia.yaml", "/var/run/cdi/nvidia.yaml", "/run/cdi/nvidia.yaml", "/etc/cdi/nvidia.json"):
-        text = seen.host.read(path) or ""
+    files = ("/etc/cdi/nvidia.yaml", "/var/run/cdi/nvidia.yaml", "/run/cdi/nvidia.yaml", "/etc/cdi/nvidia.json", "/run/cdi/nvidia.json")
+    texts = [(path, seen.host.read(path) or "") for path in files]
+    shown = [argv for argv in seen.host.host.recorded() if argv[0] in ("cat", "grep", "head") and "/cdi/" in " ".join(argv)]
+    for path, text in (*texts, *((" ".join(argv), seen.host.run(argv).stdout) for argv in shown)):
         name = re.search(r"\S*\.so\.(\d{3}\.\d+(?:\.\d+)?)", text)
         if name:
             return fact(name[1], path, name[0])

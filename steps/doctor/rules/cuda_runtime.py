@@ -6,7 +6,8 @@ import re
 
 from steps.doctor import numbers
 from steps.doctor.events.containers import HookFailed, ToolMissing
-from steps.doctor.events.cuda import CudaError, DriverOld, FabricManager, NoDevices, SymbolMissing
+from steps.doctor.events.cuda import CudaError, DriverOld, FabricManager, NoDevices, SymbolMissing, UvmMissing
+from steps.doctor.events.kernel import ModuleNotFound
 from steps.doctor.events.libraries import CudnnVersions
 from steps.doctor.evidence import Evidence
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, WEAK, Answer, found, out, rule
@@ -122,12 +123,15 @@ def uvm(seen: Evidence) -> Answer:
     unloaded = seen.modules.loads("nvidia_uvm") is False and seen.modules.loads("nvidia") is True
     module = fact("absent", "lsmod", "nvidia, but no nvidia_uvm") if unloaded else None
     woke = next((event for event in seen.all(CudaError) if re.search(r"suspend|resume", event.place.text, re.IGNORECASE)), None)
+    absent = seen.first(UvmMissing)
     if failed is None:
         if error(seen, 3) is not None and module is not None:
             return found(LIKELY, error(seen, 3), module)
-        return None
-    sure = CERTAIN if node or module else LIKELY - 0.1
-    return found(sure, failed, node, module, woke)
+        # Without the driver's own module, that of unified memory cannot be there either.
+        base = seen.driver_answers is False or seen.has(ModuleNotFound, lambda event: event.module == "nvidia")
+        return found(LIKELY, absent, module) if absent is not None and not base else None
+    sure = CERTAIN if node or module or absent else LIKELY - 0.1
+    return found(sure, failed, node, module, absent, woke)
 
 
 # --- compat and versions ---------------------------------------------------------------------------

@@ -27,17 +27,22 @@ def ahead(seen: Evidence) -> Fact | None:
 @rule("reboot-pending-after-driver-update")
 def reboot_pending(seen: Evidence) -> Answer:
     """User space is newer than what runs, and nothing shows that the file on disk is old too."""
-    loaded, user = next(iter(seen.versions.loaded), None), ahead(seen)
-    if loaded is None or user is None:
+    loaded, disk = next(iter(seen.versions.loaded), None), next(iter(seen.versions.on_disk), None)
+    if loaded is None:
         return None
-    disk = next(iter(seen.versions.on_disk), None)
+    said = mismatch(seen)
+    # Where nothing tells the version of user space, NVML's word that it differs and a newer file on disk do.
+    renewed = disk if said is not None and disk is not None and numbers.newer(disk.value, loaded.value) else None
+    user = ahead(seen) or renewed
+    if user is None:
+        return None
     if disk is not None and numbers.agree(disk.value, loaded.value):
         return out(disk, loaded)
     told = {"loaded": loaded.value, "installed": user.value}
     if disk is not None:
-        return found(CERTAIN if numbers.agree(disk.value, user.value) else POSSIBLE, loaded, user, disk, mismatch(seen), **told)
+        return found(CERTAIN if numbers.agree(disk.value, user.value) else POSSIBLE, loaded, user, disk, said, **told)
     # Without the file on disk it is the usual reading; that something older was installed over it is less usual.
-    return found(LIKELY if numbers.newer(user.value, loaded.value) else POSSIBLE, loaded, user, mismatch(seen), **told)
+    return found(LIKELY if numbers.newer(user.value, loaded.value) else POSSIBLE, loaded, user, said, **told)
 
 
 @rule("driver-library-mismatch")

@@ -24,7 +24,7 @@ def _beyond(event: CardUnfit) -> str | None:
         return "newer"
     if event.most is not None and own > event.most:
         return "near"
-    return None if event.most or event.least else "unlisted"
+    return None if (event.most or event.least) and not event.left_out else "unlisted"
 
 
 @rule("capability-warning-same-major")
@@ -195,4 +195,6 @@ def libraries_not_found(seen: Evidence) -> Answer:
     other = libraries.other_major(seen, missing)
     if other is not None:
         return out(missing, other)
+    if missing.major is None:
+        return found(LIKELY, missing, skipped, library=missing.name)
     return found(POSSIBLE + (0.1 if missing.kind == "cudnn" else 0.0), missing, skipped, library=missing.name)

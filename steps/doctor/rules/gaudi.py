@@ -14,7 +14,8 @@ _BUSY = 20
 
 
 def _unacquired(seen: Evidence) -> AcquireFailed | None:
-    return seen.first(AcquireFailed, lambda event: event.acquired or event.number == _BUSY) or seen.first(AcquireFailed)
+    """Return an acquire that failed since the card is taken."""
+    return seen.first(AcquireFailed, lambda event: event.acquired or event.number == _BUSY)
 
 
 @rule("hpu-in-use-by-other-process")
@@ -38,13 +39,38 @@ def _holder(seen: Evidence) -> Fact | None:
 @rule("hpu-software-driver-skew")
 def skew(seen: Evidence) -> Answer:
     """Software and driver are of two releases."""
-    software = seen.first(HabanaRelease, lambda event: event.part == "software")
-    driver = seen.first(HabanaRelease, lambda event: event.part == "driver")
+    said = seen.all(HabanaRelease)
+    software = next((fact(one.release, one.place.source, one.place.text) for one in said if one.part == "software"), None)
+    driver = next((fact(one.release, one.place.source, one.place.text) for one in said if one.part == "driver"), None)
+    software, driver = software or _packaged(seen, _SOFTWARE), driver or _asked(seen) or _packaged(seen, _DRIVER)
     if software is None or driver is None:
         return None
-    if software.release == driver.release:
+    if software.value == driver.value:
         return out(software, driver)
-    return found(STRONG + 0.05, software, driver, software=software.release, driver=driver.release)
+    return found(STRONG + 0.05, software, driver, software=software.value, driver=driver.value)
+
+
+_SOFTWARE = re.compile(r"habana(?:labs)?-?(?:graph|torch|tools|_?media)\S*")
+_DRIVER = re.compile(r"habanalabs-(?:dkms|driver|firmware)\S*")
+
+
+def _packaged(seen: Evidence, names: re.Pattern[str]) -> Fact | None:
+    """Return the release (major.minor) of an installed package with such a name."""
+    for row in seen.packages.rows:
+        release = re.match(r"(1\.\d+)\.", row.version or "")
+        if row.installed and names.fullmatch(row.name) and release:
+            return fact(release[1], row.place.source, row.place.text)
+    return None
+
+
+def _asked(seen: Evidence) -> Fact | None:
+    """Return the driver's release where hl-smi was asked for nothing else, or modinfo tells it."""
+    for argv in seen.host.host.recorded():
+        if argv[0] == "hl-smi" or argv == ("modinfo", "habanalabs"):
+            release = re.search(r"(?:^|[ ,:])(1\.\d+)\.\d+-[0-9a-f]{6,8}\b", seen.host.run(argv).stdout, re.MULTILINE)
+            if release:
+                return fact(release[1], " ".join(argv), release[0].strip())
+    return None
 
 
 @rule("hpu-generation-unsupported")

@@ -6,6 +6,8 @@ import re
 from itertools import pairwise
 
 from steps.doctor import numbers
+from steps.doctor.events.bus import Unreachable
+from steps.doctor.events.faults import FellOff
 from steps.doctor.events.kernel import (
     FatalInit,
     FirmwareMissing,
@@ -23,6 +25,7 @@ from steps.doctor.events.kernel import (
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.cards import Card
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
+from steps.doctor.rules.driver_mismatch import ahead
 from steps.doctor.told import Fact, Told, fact
 
 _OPEN_ONLY = "0x22:0x56"
@@ -102,10 +105,16 @@ def needs_open(seen: Evidence) -> Answer:
     name = card.name if card and card.name else (said.pci_id if said else None) or (failed.address if failed else None) or "?"
     if seen.versions.flavor == "open":
         return None
+    # The same step fails for any card that does not answer on the bus.
+    gone = seen.first(Unreachable) or seen.first(FellOff)
+    if said is None and gone is not None:
+        return out(gone)
+    if said is None and card is None and any(one.row for one in seen.cards.cards):
+        return None
     if said or failed:
         return found(CERTAIN, said, failed, card, card=name)
-    if card and seen.versions.flavor == "proprietary" and seen.driver_answers is False:
-        return found(STRONG, card, *seen.versions.loaded[:1], card=name)
+    if card and seen.versions.flavor == "proprietary" and not seen.driver_answers:
+        return found(STRONG, card, *_module(seen), card=name)
     return None
 
 
@@ -116,9 +125,14 @@ def lacks_gsp(seen: Evidence) -> Answer:
     card = next((card for card in seen.cards.cards if card.row and card.row.open_modules == "no"), None)
     if said is not None:
         return found(CERTAIN, said, card, card=(card.name if card else None) or said.pci_id or "?")
-    if card and seen.versions.flavor == "open" and seen.driver_answers is False and len(seen.cards.cards) == 1:
-        return found(STRONG, card, *seen.versions.loaded[:1], card=card.name or "?")
+    if card and seen.versions.flavor == "open" and not seen.driver_answers and len(seen.cards.cards) == 1:
+        return found(STRONG, card, *_module(seen), card=card.name or "?")
     return None
+
+
+def _module(seen: Evidence) -> tuple[Fact, ...]:
+    """Return the module whose kind is known: the one that runs, else the one on disk."""
+    return (seen.versions.loaded or seen.versions.on_disk)[:1]
 
 
 @rule("driver-blocked-by-prime-profile")
@@ -160,7 +174,10 @@ def no_firmware(seen: Evidence) -> Answer:
                 continue
         elif missing.driver != "nvidia" or seen.driver_answers:
             continue
-        return found(CERTAIN, missing, needed, file=missing.file)
+        # The files went with the packages of the module that still runs: what is missing is its own version's.
+        newer = ahead(seen)
+        left = newer is not None and numbers.inside(missing.file) == seen.versions.loaded[0].value
+        return found(POSSIBLE if left else CERTAIN, missing, needed, newer if left else None, file=missing.file)
     return None
 
 

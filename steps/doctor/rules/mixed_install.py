@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from steps.doctor import numbers
 from steps.doctor.events.builds import CompilerRefused
+from steps.doctor.events.containers import OperatorDriver
 from steps.doctor.events.packages import Changed, Overwrite, Unmet
 from steps.doctor.events.typed import Command
 from steps.doctor.evidence import Evidence
@@ -82,6 +83,8 @@ def transitional(seen: Evidence) -> Answer:
     """The branch in the name and the version differ, and the card needs the branch in the name."""
     card = next((card for card in seen.cards.cards if card.row and card.row.last_driver_branch), None)
     last = card.row.last_driver_branch if card and card.row else None
+    if card is None and seen.cards.cards and all(other.row for other in seen.cards.cards):
+        return out(*seen.cards.cards[:2])
     offers: Iterator[tuple[str, str, Told]] = ((row.name, row.new, row) for row in seen.packages.upgradable)
     installed: Iterator[tuple[str, str, Told]] = ((row.name, row.version, row) for row in seen.packages.rows if row.installed)
     for name, version, row in (*offers, *installed):
@@ -113,8 +116,10 @@ def no_utilities(seen: Evidence) -> Answer:
 
 @rule("module-from-other-install")
 def foreign_module(seen: Evidence) -> Answer:
-    """The loaded module was put there by NVIDIA's installer or by hand, and user space is of another version."""
-    loaded = next(iter(seen.versions.loaded), None)
+    """The module was put there by NVIDIA's installer or by hand, and user space is of another version."""
+    place = _unpackaged_file(seen)
+    # Where no kernel runs, as in a mounted system, the file on disk is what the next boot loads.
+    loaded = next(iter((*seen.versions.loaded, *(seen.versions.on_disk if place else ()))), None)
     if loaded is None:
         return None
     by_hand = _other_method(seen, loaded)
@@ -129,8 +134,7 @@ def foreign_module(seen: Evidence) -> Answer:
     if package is None:
         return None
     if left is not None:
-        return found(CERTAIN - 0.02, loaded, package, left, mismatch(seen), loaded=loaded.value, installed=_version(package))
-    place = _unpackaged_file(seen)
+        return found(CERTAIN - 0.02, loaded, package, left, place, mismatch(seen), loaded=loaded.value, installed=_version(package))
     return found(LIKELY + 0.1, place, loaded, package, loaded=loaded.value, installed=_version(package)) if place else None
 
 
@@ -154,7 +158,7 @@ def _unpackaged_file(seen: Evidence) -> Fact | None:
     """Return the path of the module on disk where packages and DKMS never put one: NVIDIA's installer without DKMS does."""
     text = seen.host.run(("modinfo", "nvidia")).stdout
     path = re.search(r"^filename:[ \t]*(/\S+/kernel/drivers/video/nvidia\.ko\S*)", text, re.MULTILINE)
-    dkms = any(line.module.startswith("nvidia") for line in seen.modules.dkms or ())
+    dkms = any(line.module.startswith("nvidia") and line.state == "installed" for line in seen.modules.dkms or ())
     return fact(path[1], "modinfo nvidia", " ".join(path[0].split())) if path and not dkms and seen.packages.manager == "apt" else None
 
 
@@ -193,14 +197,23 @@ def _elsewhere(seen: Evidence) -> Iterator[Fact]:
         yield from (fact(path, " ".join(argv)) for path in paths if not _SYSTEM.match(path))
 
 
+_OPERATOR = "/run/nvidia/driver"
+"""Where the operator's driver container mounts its root."""
+
+
 @rule("driver-owned-by-two-managers")
 def two_managers(seen: Evidence) -> Answer:
     """The operator's driver container and packages of the host are both there."""
-    operator = next((path for path in ("/run/nvidia/driver",) if seen.host.exists(path)), None)
-    rows = seen.packages.driver()
-    if operator is None or not rows:
+    mounted = fact(_OPERATOR, _OPERATOR) if seen.host.exists(_OPERATOR) else None
+    operator = mounted or seen.first(OperatorDriver)
+    row = next(iter(seen.packages.driver()), None)
+    own = row or seen.first(Changed, lambda change: role(change.name) is not None)
+    if operator is None:
         return None
-    return found(STRONG, fact(operator, operator), rows[0], mismatch(seen), package=rows[0].name)
+    if own is not None:
+        return found(STRONG if mounted else LIKELY + 0.1, operator, own, mismatch(seen), package=own.name)
+    met = seen.first(OperatorDriver, lambda event: event.blocked)
+    return found(POSSIBLE + 0.1, met, mismatch(seen), variant="met") if met is not None else None
 
 
 # -- two repositories, two files, two compilers -----------------------------------------------------------------------
@@ -208,15 +221,21 @@ def two_managers(seen: Evidence) -> Answer:
 
 @rule("two-repos-same-branch")
 def two_repositories(seen: Evidence) -> Answer:
-    """A wanted and a chosen version of one branch carry the marks of two builders."""
+    """A wanted and a chosen version of one branch carry the marks of two builders, or are of two releases."""
     for unmet in seen.all(Unmet):
-        wanted, chosen = numbers.upstream(unmet.version), numbers.upstream(unmet.other)
-        if wanted is None or chosen is None or unmet.relation != "=" or numbers.branch(wanted) != numbers.branch(chosen):
+        if not one_branch(unmet):
             continue
-        if unmet.version != unmet.other:
-            builders = _builder(unmet.version or "") != _builder(unmet.other or "")
-            return found(CERTAIN if builders else LIKELY, unmet, wanted=unmet.version or "?", chosen=unmet.other or "?")
+        builders = "-" in (unmet.version or "") and _builder(unmet.version or "") != _builder(unmet.other or "")
+        return found(CERTAIN if builders else STRONG, unmet, wanted=unmet.version or "?", chosen=unmet.other or "?")
     return None
+
+
+def one_branch(unmet: Unmet) -> bool:
+    """Return whether a package of the driver is wanted in one version, or from it on, and another one of its branch would be chosen."""
+    wanted, chosen = numbers.upstream(unmet.version), numbers.upstream(unmet.other)
+    if wanted is None or chosen is None or unmet.version == unmet.other or numbers.branch(wanted) != numbers.branch(chosen):
+        return False
+    return unmet.relation == "=" or (unmet.relation in (">=", ">>") and numbers.parts(chosen) < numbers.parts(wanted))
 
 
 def _builder(version: str) -> str:

@@ -8,20 +8,20 @@ from steps.catalog import stack
 from steps.doctor import numbers
 from steps.doctor.events.nccl import (
     ConnectFailed,
+    ConnectUnnamed,
     Hangs,
     Interfaces,
     MulticastFailed,
     NcclLine,
     NcclVersion,
     NoInterface,
-    P2pSwitch,
-    P2pWrong,
-    Redirects,
     RegistrationFailed,
     SharedMemoryFailed,
+    SocketUsed,
 )
+from steps.doctor.events.peers import CardNamed, DirectCopies, KernelsTooLarge, P2pSwitch, P2pWrong, Redirects
 from steps.doctor.evidence import Evidence
-from steps.doctor.facts.cards import Card
+from steps.doctor.facts.cards import Card, of_name
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, WEAK, Answer, found, out, rule
 from steps.doctor.told import Fact, fact
 
@@ -70,8 +70,13 @@ def acs(seen: Evidence) -> Answer:
 _ADA_GEFORCE = re.compile(r"RTX 40\d0")
 
 
+def _cards(seen: Evidence) -> tuple[Card, ...]:
+    """Return the cards that the machine lists, or else those that a program names in a log."""
+    return seen.cards.cards or tuple(of_name(event.name, event.place) for event in seen.all(CardNamed))
+
+
 def _ada_geforce(seen: Evidence) -> Card | None:
-    return next((card for card in seen.cards.cards if _ADA_GEFORCE.search(card.name or "")), None)
+    return next((card for card in _cards(seen) if _ADA_GEFORCE.search(card.name or "")), None)
 
 
 def _driver(seen: Evidence) -> Fact | None:
@@ -83,36 +88,41 @@ def _driver(seen: Evidence) -> Fact | None:
     return fact(said, "nvidia-smi", f"Driver Version: {said}") if said else None
 
 
-_OFFERS_FALSELY = ("525", (525, 105))
-"""The branch that offered copies between GeForce cards of Ada without having them, and the release that took the offer back."""
+_TAKEN_BACK = (525, 105)
+"""The release that no longer offers copies between GeForce cards of Ada, which all before it did without having them."""
 
 
 @rule("p2p-advertised-but-broken")
 def p2p_broken(seen: Evidence) -> Answer:
-    """A driver offers GeForce cards of Ada what they cannot do: early 525, or a patched module."""
+    """A driver offers GeForce cards of Ada what they cannot do: an early one, or a patched module."""
     card, driver, symptom = _ada_geforce(seen), _driver(seen), _symptom(seen) or seen.first(P2pWrong)
     if card is None or symptom is None:
         return None
     redirects, useless = seen.first(Redirects, lambda event: event.on), _useless(seen)
     if redirects is not None or useless is not None:
         return out(redirects, useless)
-    branch, mended = _OFFERS_FALSELY
-    early = driver is not None and numbers.branch(driver.value) == branch and numbers.parts(driver.value)[:2] < mended
+    early = driver is not None and numbers.parts(driver.value)[:2] < _TAKEN_BACK
     patched = seen.first(NcclLine, lambda event: "p2p" in event.place.text.lower() and "patch" in event.place.text.lower())
-    wrong = seen.first(P2pWrong)
-    if not early and patched is None and wrong is None:
+    wrong, direct, helped = seen.first(P2pWrong), seen.first(DirectCopies), _helped(seen)
+    # A driver that offers no direct copies would not hang for them: where they are used, or leaving them out helps, it was patched.
+    offered = direct or helped
+    if not early and patched is None and wrong is None and offered is None:
         return out(driver) if driver is not None else None
-    helped = _helped(seen)
-    return found(STRONG if early or wrong else LIKELY, driver, card, wrong, helped, symptom, driver=driver.value if driver else "?")
+    told = {"driver": driver.value if driver else "?"}
+    if early or wrong or patched:
+        sure = LIKELY if not early and not wrong else STRONG
+        return found(sure, driver, card, wrong, patched, helped, symptom, variant="" if early else "patched", **told)
+    stuck = seen.has(Hangs)
+    return found(LIKELY if direct and stuck else POSSIBLE + 0.1, direct, helped, card, driver, symptom, variant="patched", **told)
 
 
 @rule("nccl-too-old-for-gpu")
 def nccl_old(seen: Evidence) -> Answer:
     """A Blackwell card, and an NCCL from before its support."""
-    card = next((card for card in seen.cards.cards if card.architecture == "blackwell"), None)
+    card = next((card for card in _cards(seen) if card.architecture == "blackwell"), None)
     if card is None:
         return None
-    version, useless = seen.first(NcclVersion), _useless(seen)
+    version, useless = seen.first(NcclVersion), _useless(seen) or seen.first(KernelsTooLarge)
     least = stack.nccl_support("blackwell")
     helped = _helped(seen)
     if helped is not None:
@@ -135,12 +145,14 @@ def nccl_old(seen: Evidence) -> Answer:
 @rule("shm-too-small")
 def shm_small(seen: Evidence) -> Answer:
     """There is no room left in /dev/shm."""
-    full = seen.first(SharedMemoryFailed, lambda event: event.reason == "full")
-    if full is None:
-        missing = seen.first(SharedMemoryFailed)
-        return out(missing) if missing is not None else None
+    full = seen.first(SharedMemoryFailed, lambda event: event.reason == "full" and not event.unsaid)
+    unsaid = seen.first(SharedMemoryFailed, lambda event: event.reason == "full")
+    refused = seen.first(SharedMemoryFailed, lambda event: event.reason != "full")
+    if unsaid is None or (full is None and refused is not None):
+        return out(refused) if refused is not None else None
     size = _shm(seen)
-    return found(CERTAIN if size is not None else STRONG, full, size, size=size.value if size else "?")
+    sure = CERTAIN if size is not None else STRONG if full is not None else LIKELY
+    return found(sure, full or unsaid, size, size=size.value if size else "?")
 
 
 def _shm(seen: Evidence) -> Fact | None:
@@ -186,6 +198,16 @@ def _interfaces(seen: Evidence) -> Interfaces | Fact | None:
     return fact(line[1], "env", line[0]) if line else seen.first(Interfaces)
 
 
+def _astray(seen: Evidence) -> SocketUsed | None:
+    """Return an interface that leads to no other node, where what failed may be a connection to it."""
+    named = seen.first(ConnectFailed)
+    if named is None and not seen.has(ConnectUnnamed):
+        return None
+    if named is not None and not named.address.lower().startswith("fe80:"):
+        return None
+    return seen.first(SocketUsed, lambda event: event.local)
+
+
 @rule("nccl-wrong-interface")
 def wrong_interface(seen: Evidence) -> Answer:
     """Ranks knock where nobody listens, or there is no interface to listen on."""
@@ -194,8 +216,14 @@ def wrong_interface(seen: Evidence) -> Answer:
     if none is not None:
         return found(STRONG, none, named, variant="none")
     failed = seen.first(ConnectFailed, lambda event: not event.bridge)
+    astray = _astray(seen)
+    if astray is not None:
+        at = failed.address if failed is not None else astray.name
+        return found(STRONG, astray, failed or seen.first(ConnectUnnamed), named, address=at)
     if failed is None:
-        inside = seen.first(ConnectFailed)
+        inside, unnamed = seen.first(ConnectFailed), seen.first(ConnectUnnamed)
+        if inside is None and unnamed is not None:
+            return found(LIKELY - 0.1 if unnamed.reason == "refused" else WEAK, unnamed, named, address="?")
         return out(inside) if inside is not None else None
     if failed.reason in ("no-route", "timeout"):
         return found(WEAK, failed, named, address=failed.address)
@@ -206,9 +234,15 @@ def wrong_interface(seen: Evidence) -> Answer:
 @rule("firewall-blocks-nccl")
 def firewalled(seen: Evidence) -> Answer:
     """The host is there, and something on the way rejects or swallows the port."""
+    astray = _astray(seen)
+    if astray is not None:
+        return out(astray)
     failed = seen.first(ConnectFailed, lambda event: not event.bridge and event.reason in ("no-route", "timeout", "unreachable"))
     if failed is None:
-        other = seen.first(ConnectFailed)
+        other, unnamed = seen.first(ConnectFailed), seen.first(ConnectUnnamed, lambda event: event.reason != "refused")
+        if other is None and unnamed is not None:
+            sure = LIKELY if unnamed.reason == "no-route" else POSSIBLE
+            return found(sure, unnamed, _wall(seen), address="?", reason=unnamed.reason)
         return out(other) if other is not None else None
     wall = _wall(seen)
     if wall is not None and wall.value == "inactive":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from steps.doctor.events.bus import OwnedBy, ProbeNotCalled
 from steps.doctor.events.runs import InstallerDone, NouveauRunning
@@ -10,7 +11,7 @@ from steps.doctor.evidence import Evidence
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
 from steps.doctor.told import Fact, Told, fact
 
-_IN_TREE = ("nouveau", "nova_core")
+_IN_TREE = ("nouveau", "nova_core", "NovaCore")
 _CARD = re.compile(
     r"^(?P<card>\S*[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] (?:VGA|3D|Display)[^\n]*NVIDIA[^\n]*)(?P<rest>(?:\n[ \t]+[^\n]*)*)", re.MULTILINE
 )
@@ -37,9 +38,20 @@ def _wanted(seen: Evidence) -> Told | None:
         *(line for line in seen.modules.dkms or () if line.module.startswith("nvidia")),
         *seen.versions.on_disk,
         *seen.all(ProbeNotCalled),
+        *(event for event in seen.all(OwnedBy) if event.refused),
         *seen.modules.leftovers,
+        *_offered(seen),
     )
     return next(iter(signs), None)
+
+
+def _offered(seen: Evidence) -> Iterator[Fact]:
+    """Yield the bus's words that NVIDIA's module is installed and would take the card as well."""
+    for argv in seen.host.host.recorded():
+        for block in _CARD.finditer(seen.host.run(argv).stdout) if argv[0] == "lspci" else ():
+            modules = re.search(r"Kernel modules: [^\n]*\bnvidia(?:_drm|_current\w*)?(?=[,\s]|$)[^\n]*", block["rest"])
+            if modules:
+                yield fact("nvidia", " ".join(argv), modules[0].strip())
 
 
 def _kept_out(seen: Evidence) -> Told | None:
@@ -74,6 +86,7 @@ def in_tree(seen: Evidence) -> Answer:
     if (bus is None and log is None and uncalled is None) or seen.driver_answers or (bus is None and seen.modules.loads("nvidia")):
         return None
     owner = bus[0] if bus else log.driver if log else next((name for name in _IN_TREE if seen.modules.loads(name)), "nouveau")
+    owner = "nova_core" if owner == "NovaCore" else owner
     meant = _wanted(seen)
     blocked = _kept_out(seen)
     if uncalled is None and meant is None and blocked is None and seen.driver_answers is None:

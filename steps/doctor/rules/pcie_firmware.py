@@ -17,6 +17,8 @@ _MANY = 3
 """Corrected errors that are more than chance; one now and then is normal."""
 _SMALL = 1 << 20
 """Windows below this are an audio function's or a ROM's, not the memory of a GPU."""
+_NEAR_A_CARD = ("pcieport", "nvidia", "amdgpu", "nouveau", "vfio-pci", "snd_hda_intel", "habanalabs", "pci")
+"""Drivers of a card, of its sound function, and of the ports above it."""
 _BUSY = 20.0
 _FEW = 4
 """Lanes that are few for a card, whatever its slot has."""
@@ -66,7 +68,11 @@ def _meant(seen: Evidence) -> Told | None:
 def link_errors(seen: Evidence) -> Answer:
     """The port above the card reports errors of the data link again and again."""
     data = [event for event in seen.all(LinkError) if event.layer == "Data Link Layer" and event.corrected]
-    named = [event for event in data if event.address]
+    strange = [event for event in data if event.driver is not None and event.driver not in _NEAR_A_CARD]
+    named = [event for event in data if event.address and event not in strange]
+    if len(strange) > len(named):
+        # A disk's or a network card's link: the bits below its reports are no card's either.
+        return out(strange[0])
     count = max(len(named), (seen.events.count(LinkError) if len(data) >= _MANY else len(data)) if not named else len(named))
     if count >= _MANY:
         elsewhere = _elsewhere(seen, named)
@@ -75,8 +81,10 @@ def link_errors(seen: Evidence) -> Answer:
             if elsewhere
             else found(CERTAIN, *data[:3], port=named[0].address if named and named[0].address else "?", count=count)
         )
-    if len(data) > 1 or (data and _lost(seen)):
-        return found(LIKELY, *data[:2], _lost(seen), port=(data[0].address or "?"), count=len(data))
+    # A report and the bit in the line below it are one error.
+    told = named or data
+    if len(told) > 1 or (told and _lost(seen)):
+        return found(LIKELY, *told[:2], _lost(seen), port=(told[0].address or "?"), count=len(told))
     physical = [event for event in seen.all(LinkError) if event.layer == "Physical Layer" and event.corrected]
     if len(physical) >= 10 and not _elsewhere(seen, physical):
         return found(LIKELY, *physical[:3], port=physical[0].address or "?", count=len(physical))
@@ -134,9 +142,8 @@ def below(seen: Evidence) -> Answer:
     """Fewer lanes than both ends can have, or a low speed while the card works."""
     narrow = next((link for link in seen.links if link.narrow and not _wired(link) and not _joined(seen, link)), None)
     if narrow is not None:
-        return found(
-            CERTAIN - 0.05, narrow, now=f"x{narrow.width}", most=f"x{narrow.most_width}", address=narrow.address or "?", variant="width"
-        )
+        most = f"x{narrow.most_width or '?'}"
+        return found(CERTAIN - 0.05, narrow, now=f"x{narrow.width}", most=most, address=narrow.address or "?", variant="width")
     slow = next((link for link in seen.links if link.slow and link.busy is not None and link.busy >= _BUSY), None)
     if slow is not None:
         return found(STRONG, slow, now=f"{slow.speed:g} GT/s", most=f"{slow.most_speed:g} GT/s", address=slow.address or "?")

@@ -4,35 +4,25 @@ from __future__ import annotations
 
 import re
 
-from steps.doctor.events.containers import CountersForbidden, Denied, ReadingTold
+from steps.doctor.events.containers import CountersForbidden, Denied, OperationRefused, ReadingTold
+from steps.doctor.events.nodes import DeviceNode
 from steps.doctor.evidence import Evidence
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
 from steps.doctor.rules.container import inside, started
-from steps.doctor.told import Fact, fact
-
-_NODE = re.compile(r"^crw(?P<group>..)(?P<others>-|x)?(?P<rest>\S*) .*?/dev/nvidia\S*$", re.MULTILINE)
+from steps.doctor.told import Fact, Told, fact
 
 
-def _closed_node(seen: Evidence) -> Fact | None:
+def _closed_node(seen: Evidence) -> Told | None:
     """Return a device node that is not for everybody, or the setting that makes it so."""
-    for argv in seen.host.host.recorded():
-        if argv[:2] == ("ls", "-l") and any("/dev/nvidia" in word for word in argv):
-            line = next(
-                (line for line in seen.host.run(argv).stdout.splitlines() if re.match(r"crw.{5}-", line) and "/dev/nvidia" in line), None
-            )
-            if line:
-                return fact("0660", " ".join(argv), line)
+    node = seen.first(DeviceNode, lambda event: event.name.startswith("nvidia") and not event.open)
+    if node is not None:
+        return node
     setting = next((one for one in seen.modules.settings if re.search(r"NVreg_DeviceFileMode=0?6[0-6]0\b", one.rest)), None)
     return fact("0660", setting.place.source, setting.place.text) if setting is not None else None
 
 
-def _open_node(seen: Evidence) -> Fact | None:
-    for argv in seen.host.host.recorded():
-        if argv[:2] == ("ls", "-l") and any("/dev/nvidia" in word for word in argv):
-            line = next((line for line in seen.host.run(argv).stdout.splitlines() if re.match(r"crw.rw.rw.", line)), None)
-            if line:
-                return fact("0666", " ".join(argv), line)
-    return None
+def _open_node(seen: Evidence) -> DeviceNode | None:
+    return seen.first(DeviceNode, lambda event: event.name.startswith("nvidia") and event.open and not event.place.in_container)
 
 
 def _rootless(seen: Evidence) -> Fact | None:
@@ -51,8 +41,9 @@ def restricted(seen: Evidence) -> Answer:
     error, node = seen.nvml("no-permission"), _closed_node(seen)
     if error is None:
         return None
-    if seen.first(ReadingTold) is not None:
-        return out(seen.first(ReadingTold))
+    beyond = seen.first(ReadingTold) or seen.first(OperationRefused)
+    if beyond is not None:
+        return out(beyond)
     if _rootless(seen) is not None or inside(seen, error):
         return found(POSSIBLE - 0.1, error, node)
     opened = _open_node(seen)
@@ -94,7 +85,10 @@ def admin_only(seen: Evidence) -> Answer:
     params = re.search(r"^RmProfilingAdminOnly: 1$", seen.host.read("/proc/driver/nvidia/params") or "", re.MULTILINE)
     if forbidden is not None:
         return found(CERTAIN, forbidden, fact("1", "/proc/driver/nvidia/params", params[0]) if params else None, variant="counters")
+    refused = seen.first(OperationRefused)
     error, read = seen.nvml("no-permission"), seen.first(ReadingTold)
+    if refused is not None:
+        return found(STRONG, refused, read)
     if error is None or read is None:
         return None
     return found(STRONG, error, read)

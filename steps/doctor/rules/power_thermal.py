@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from steps.doctor.events.faults import PowerBrake, TooHot
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.readings import Readings
 from steps.doctor.rules.base import CERTAIN, LIKELY, STRONG, Answer, found, out, rule
-from steps.doctor.told import Fact, Place
+from steps.doctor.told import Fact, fact
 
 NEAR = 3.0
 """Degrees from a limit within which a card is held back by it."""
@@ -18,6 +20,8 @@ SHORT_OF_POWER = 0.75
 """Part of its limit below which a card that is held back by power does not get what it asks for."""
 BEYOND = 1.5
 """Part of the maximum limit above which a reading of power cannot be true."""
+ABOVE = 1.05
+"""Part of the limit that a card may pass for a moment; a reading that never moves above it is no reading."""
 CAP = ("SW Power Cap",)
 HARD = ("HW Slowdown", "HW Thermal Slowdown", "HW Power Brake Slowdown")
 
@@ -82,44 +86,42 @@ def platform_limit(seen: Evidence) -> Answer:
 
 @rule("power-telemetry-frozen")
 def frozen(seen: Evidence) -> Answer:
-    """The reading of power is far above what the card can be given."""
+    """The reading of power is above what the card can be given: far above, or never moving."""
     for one in _together(seen):
         told, draw, limit = _draw(one)
         most = one.number("Max Power Limit") or limit
         if told is not None and draw is not None and most and draw > BEYOND * most:
             return found(CERTAIN, told, one.at("Max Power Limit"), _active(one, *CAP), draw=round(draw), most=round(most))
-    samples = [gpu for gpu in _sampled(seen) if gpu[1] > BEYOND * gpu[2]]
-    if samples:
-        return found(
-            CERTAIN if len({draw for _, draw, _ in samples}) < len(samples) else STRONG,
-            samples[0][0],
-            draw=round(samples[0][1]),
-            most=round(samples[0][2]),
-        )
+    samples = _sampled(seen)
+    draws = [draw for _, draw, _ in samples]
+    same = len(draws) > 2 and len(set(draws)) == 1
+    beyond = [(told, draw, most) for told, draw, most in samples if draw > (ABOVE if same else BEYOND) * most]
+    if beyond:
+        told, draw, most = beyond[0]
+        return found(CERTAIN if len(set(draws)) < len(draws) else STRONG, told, draw=round(draw), most=round(most))
     return None
 
 
+_LIMITS = ("power.max_limit", "enforced.power.limit", "power.limit")
+
+
 def _sampled(seen: Evidence) -> list[tuple[Fact, float, float]]:
-    """Return power draw and limit of each line of a query that asked for both."""
-    found: list[tuple[Fact, float, float]] = []
-    for argv in seen.host.host.recorded():
-        asked = next((word.partition("=")[2].split(",") for word in argv if word.startswith("--query-gpu=")), [])
-        names = [name.strip() for name in asked]
-        limit_name = next((name for name in ("power.max_limit", "power.limit", "enforced.power.limit") if name in names), None)
-        if "power.draw" not in names or limit_name is None:
-            continue
-        for line in seen.host.run(argv).stdout.splitlines():
-            cells = [cell.strip().removesuffix("W").strip() for cell in line.split(",")]
-            try:
-                draw, limit = float(cells[names.index("power.draw")]), float(cells[names.index(limit_name)])
-            except (ValueError, IndexError):
-                continue
-            found.append((Fact(place=_place(argv, line), value=line), draw, limit))
-    return found
+    """Return power draw and limit of each line of a query for the draw; the limit may stand in `-q` or in the table instead."""
+    elsewhere = next((most for one in _together(seen) if (most := one.number("Max Power Limit") or _draw(one)[2])), None)
+    elsewhere = elsewhere or next((gpu.power.watts for gpu in seen.smi.gpus if gpu.power is not None and gpu.power.watts), None)
+    lines = [(line, line.number("power.draw", "power.draw.instant", "power.draw.average")) for line in seen.answers]
+    found = [(line.at("power.draw") or line.at("power.draw.instant"), draw, line.number(*_LIMITS) or elsewhere) for line, draw in lines]
+    drawn = [(told, draw, most) for told, draw, most in found if told is not None and draw is not None and most]
+    return [*drawn, *_of_table(seen)]
 
 
-def _place(argv: tuple[str, ...], line: str) -> Place:
-    return Place(source=" ".join(argv), text=line.strip())
+_USAGE = re.compile(r"^\|[^|\n]*\sP\d{1,2}\s+(?P<draw>\d+)W +/ +(?P<most>\d+)W[^\n]*$", re.MULTILINE)
+
+
+def _of_table(seen: Evidence) -> list[tuple[Fact, float, float]]:
+    """Return draw and limit of each card in nvidia-smi's plain table."""
+    text = seen.host.run(("nvidia-smi",)).stdout if ("nvidia-smi",) in seen.host.host.recorded() else ""
+    return [(fact(row["draw"], "nvidia-smi", row[0].strip()), float(row["draw"]), float(row["most"])) for row in _USAGE.finditer(text)]
 
 
 @rule("chassis-limits-gpu-power")

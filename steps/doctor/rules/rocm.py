@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from steps.doctor.events.nodes import DeviceNode
 from steps.doctor.events.vendors import Gfx, Groups, KfdClosed, KfdUnsupported, NotInGroup, TensileMissing
 from steps.doctor.evidence import Evidence
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
@@ -18,9 +19,13 @@ def groups(seen: Evidence) -> Answer:
     """/dev/kfd says "permission denied", and the groups lack the one that may."""
     denied, told = _closed(seen, "permission"), seen.first(NotInGroup)
     other = seen.first(KfdClosed, lambda event: event.trouble in ("memory", "invalid"))
-    if denied is None and told is None:
-        return out(other) if other is not None else None
     listed = seen.first(Groups)
+    node = seen.first(DeviceNode, lambda event: event.name == "kfd" and not event.open and not event.place.in_container)
+    if node is not None and not node.group_may and other is None:
+        return found(CERTAIN if denied else LIKELY, node, denied, variant="node")
+    if denied is None and told is None:
+        apart = node is not None and listed is not None and listed.names[:1] != ("root",) and node.group not in listed.names
+        return out(other) if other is not None else found(LIKELY, node, listed) if apart else None
     if listed is not None and "render" in listed.names and told is None:
         return found(POSSIBLE, denied, listed, variant="member")
     started = next((one for one in seen.commands("docker", "podman") if "--group-add" not in " ".join(one.words)), None)

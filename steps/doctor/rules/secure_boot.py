@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from steps.doctor.events.dkms import KeyRefused, MokState, MokTrustFailed
-from steps.doctor.events.kernel import InsertFailed
+from steps.doctor.events.kernel import InsertFailed, Loading, NvlinkCore
 from steps.doctor.evidence import Evidence
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
 from steps.doctor.told import Fact, Told, fact
@@ -34,10 +34,22 @@ def _keyring(seen: Evidence) -> Fact | None:
         ring = re.search(r"\.(platform|machine)\b", " ".join(argv))
         if argv[0] == "keyctl" and ring:
             lists[ring[1]], sources[ring[1]] = seen.host.run(argv).text, " ".join(argv)
-    own = re.search(r"^.*(?:DKMS|Secure Boot Module Signature|MOK|akmods|Machine Owner).*$", lists["platform"], re.MULTILINE)
-    if own is None or "machine" not in sources or "asymmetric" in lists["machine"]:
+    own = re.search(r"^.*(?:DKMS|Module [Ss]ign|MOK|akmods|Machine Owner).*$", lists["platform"], re.MULTILINE)
+    if "machine" not in sources or "asymmetric" in lists["machine"]:
         return None
-    return fact(own[0].strip(), sources["platform"])
+    if own is not None:
+        return fact(own[0].strip(), sources["platform"])
+    return fact("empty", sources["machine"]) if "empty" in lists["machine"] and _listed(seen) else None
+
+
+def _listed(seen: Evidence) -> Fact | None:
+    """Return the line of mokutil's list that holds an enrolled key made for modules, or `None`."""
+    for argv in seen.host.host.recorded():
+        if argv[0] == "mokutil" and {"-l", "--list-enrolled"} & set(argv):
+            own = re.search(r"^.*(?:DKMS|[Mm]odule [Ss]ign|MOK|akmods|Machine Owner).*$", seen.host.run(argv).text, re.MULTILINE)
+            if own:
+                return fact(own[0].strip(), " ".join(argv))
+    return None
 
 
 @rule("mok-not-in-machine-keyring")
@@ -48,7 +60,12 @@ def not_trusted(seen: Evidence) -> Answer:
     missing = seen.first(MokState, lambda event: not event.enrolled)
     if missing is not None and enrolled is None:
         return out(missing)
-    if no is None or not (trust or ring or enrolled):
+    state = enabled(seen)
+    if no is None:
+        # Nobody has tried to load a module yet, and none that is signed with this key would come in.
+        told = (trust or ring) and (state is None or state.value == "enabled") and not seen.driver_answers
+        return found(STRONG if trust and ring else LIKELY, trust, ring, state, _listed(seen)) if told else None
+    if not (trust or ring or enrolled):
         return None
     return found(CERTAIN if trust or ring else STRONG + 0.05, no, enrolled, trust, ring)
 
@@ -67,6 +84,9 @@ def not_enrolled(seen: Evidence) -> Answer:
         return out(seen.first(MokTrustFailed), _keyring(seen))
     if seen.driver_answers:
         return None
+    came = _came(seen, no)
+    if came is not None:
+        return out(came)
     if no is not None:
         return found(CERTAIN if missing or state else LIKELY + 0.1, no, state, missing, _signer(seen))
     if missing is not None and state is not None:
@@ -74,6 +94,13 @@ def not_enrolled(seen: Evidence) -> Answer:
     if state is not None and seen.driver_answers is False and _own_module(seen) and seen.modules.loads("nvidia") is not True:
         return found(POSSIBLE, state, _own_module(seen), _signer(seen))
     return None
+
+
+def _came(seen: Evidence, no: Told | None) -> Told | None:
+    """Return the first word of the driver's module after a complaint of its signature: it was let in, and only taints the kernel."""
+    words = (*seen.all(Loading), *(event for event in seen.all(NvlinkCore) if event.registered))
+    after = (word for word in words if no is not None and word.place.source == no.place.source and word.place.order > no.place.order)
+    return next(after, None)
 
 
 def _signer(seen: Evidence) -> Fact | None:

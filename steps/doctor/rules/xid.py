@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from steps.doctor.events.bus import Unreachable
 from steps.doctor.events.faults import (
     Busy,
     EccSaid,
@@ -12,6 +13,7 @@ from steps.doctor.events.faults import (
     GspTimeout,
     IllegalAccess,
     LinkErrors,
+    LinkSaid,
     PowerUnitHalted,
     RemapFailed,
     ResetWanted,
@@ -101,9 +103,10 @@ def fell_off(seen: Evidence) -> Answer:
     """The card does not answer on the bus."""
     gone, said, lost = next(iter(xids(seen, FELL_OFF)), None), seen.first(FellOff), seen.nvml("lost", "no-handle")
     if gone is None and said is None:
-        if lost is None or seen.system.wsl:
+        dead = seen.first(Unreachable)
+        if (lost is None and dead is None) or seen.system.wsl:
             return None
-        return found(LIKELY if lost.trouble == "lost" else POSSIBLE, lost)
+        return found(LIKELY if dead or (lost and lost.trouble == "lost") else POSSIBLE, lost, dead)
     earlier = seen.first(TooHot) or seen.first(LinkErrors)
     first = gone or said
     before = earlier is not None and first is not None and earlier.place.order < first.place.order
@@ -118,9 +121,10 @@ def nvlink(seen: Evidence) -> Answer:
     """A link between GPUs, or to a switch, failed."""
     fault = next(iter(xids(seen, NVLINK, *BLACKWELL_LINKS)), None)
     fatal = seen.first(SwitchXid, lambda event: event.fatal is True)
+    said = seen.first(LinkSaid)
     if fault is None and fatal is None:
-        return None
-    return found(CERTAIN if fault else STRONG, fault, fatal, next(iter(xids(seen, PREEMPTIVE)), None))
+        return found(LIKELY, said) if said is not None else None
+    return found(CERTAIN if fault else STRONG, fault, fatal, said, next(iter(xids(seen, PREEMPTIVE)), None))
 
 
 @rule("nvswitch-nonfatal-events")
@@ -214,6 +218,9 @@ def _count(fact: Fact | None) -> int:
 def memory_failing(seen: Evidence) -> Answer:
     """The card cannot repair its memory any more, or has to again and again."""
     failed = next(iter(xids(seen, REMAP_FAILED)), None) or seen.first(RemapFailed) or _rows(seen, "Remapping Failure Occurred")
+    failed = failed or next(
+        (value for line in seen.answers if (value := line.at("remapped_rows.failure")) and value.value.lower() in ("yes", "1")), None
+    )
     if failed is not None:
         return found(CERTAIN, failed, _rows(seen, "Remapped Rows/Uncorrectable Error"))
     sram = next((value for one in seen.readings if _count(value := one.at("Aggregate/SRAM Uncorrectable")) > SRAM_LIMIT), None)
@@ -238,6 +245,10 @@ def uncorrectable(seen: Evidence) -> Answer:
     """A memory error that could not be corrected, and nothing that says more."""
     hard = next(iter(xids(seen, DOUBLE_BIT, UNCONTAINED, FIRMWARE_ECC)), None)
     said = seen.first(EccSaid)
+    waits = _pending(seen)
+    if waits is not None:
+        # The repair that this error led to is on record: what is to be done follows from that.
+        return found(POSSIBLE, hard, said) if hard is not None or said is not None else None
     volatile = _rows(seen, "Volatile/DRAM Uncorrectable") or _rows(seen, "Volatile/SRAM Uncorrectable")
     contained = next((event for event in xids(seen, CONTAINED) if event.contained), None)
     if hard is None and contained is not None:
@@ -259,18 +270,26 @@ def contained(seen: Evidence) -> Answer:
     return found(STRONG if any(event.contained for event in events) else LIKELY, *events[:2])
 
 
+_WAITS = ("Remapped Rows/Pending", "Retired Pages/Pending", "Retired pages/Pending", "Pending Page Blacklist")
+
+
+def _pending(seen: Evidence) -> Fact | None:
+    """Return the reading that says that a row or a page waits for a reset: of a whole `-q`, of its last lines, or of a query."""
+    for one in seen.readings:
+        for path in _WAITS:
+            if one.active(path) and (value := one.at(path)):
+                return value
+        if one.active("Pending") and (value := next((told for key, told in one.values if key == "Pending"), None)):
+            return value
+    names = ("remapped_rows.pending", "retired_pages.pending")
+    told = (value for line in seen.answers for name in names if (value := line.at(name)))
+    return next((value for value in told if value.value.lower() in ("yes", "1")), None)
+
+
 @rule("memory-repair-pending-reset")
 def repair_pending(seen: Evidence) -> Answer:
     """A row was replaced, and a reset makes it so."""
-    pending = next(
-        (
-            value
-            for one in seen.readings
-            for path in ("Remapped Rows/Pending", "Pending Page Blacklist", "Pending")
-            if one.active(path) and (value := one.at(path))
-        ),
-        None,
-    )
+    pending = _pending(seen)
     noted = next(iter(xids(seen, REMAPPED)), None)
     if pending is None and noted is None:
         return None

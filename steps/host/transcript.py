@@ -1,0 +1,77 @@
+"""The commands that a person typed into a terminal, with what they printed, out of a pasted session."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+_MOST = 1 << 20
+"""A longer text is a log, not what somebody pasted."""
+_PROMPT = re.compile(
+    r"^(?P<before>(?:\([\w.+-]+\) ?)?(?:\[?[\w.-]+@(?P<host>[\w.-]+)[^$#%\n]{0,60}|[~/][^\s$#%]{0,60}|))[ ]?[$#%❯➜] ?(?P<line>\S[^\n]*)$",
+    re.MULTILINE,
+)
+_CONTAINER = re.compile(r"[0-9a-f]{12}")
+"""A host name that docker made."""
+_ENDS = re.compile(r"\s(?:\||&&|\|\||;|2?>)|;")
+_FILES = ("/proc/driver/nvidia/version", "/sys/module/nvidia/version", "/etc/os-release", "/proc/cmdline", "/proc/driver/nvidia/params")
+_TOLD = (
+    "lspci", "lsmod", "modinfo", "modprobe", "nvidia-smi", "nvidia-smi.exe", "keyctl", "mokutil", "prime-select", "df", "lsblk", "ldconfig",
+    "which", "nvcc", "getenforce", "apt-mark", "rocminfo", "hl-smi", "nvidia-ctk", "uname", "systemd-detect-virt", "rpm", "dkms",
+)  # fmt: skip
+"""Programs whose output is a fact under the very words that were typed."""
+
+
+class Session(NamedTuple):
+    """What a pasted session tells: commands with their output, and files that were printed."""
+
+    commands: Mapping[tuple[str, ...], str]
+    files: Mapping[str, str]
+
+
+def session(text: str) -> Session:
+    """Return the questions of a session that tell facts, each with its first answer; what ran inside a container is left out."""
+    commands: dict[tuple[str, ...], str] = {}
+    files: dict[str, str] = {}
+    for line, output in _steps(text):
+        words = _words(line)
+        if not output.strip() or not words:
+            continue
+        if words[0] == "cat" and len(words) == 2 and words[1] in _FILES:
+            files.setdefault(words[1], output)
+        elif words[0] in _TOLD or words[:2] in (("dpkg", "-l"), ("systemctl", "status"), ("systemctl", "is-active")):
+            commands.setdefault(_plain(words), output)
+        elif words[0] in ("ls", "find") and any(word.startswith(("/dev", "/lib/modules", "/run/nvidia")) for word in words):
+            commands.setdefault(words, output)
+    return Session(commands, files)
+
+
+def _steps(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each typed line with what follows up to the next one."""
+    if len(text) > _MOST:
+        return
+    typed = list(_PROMPT.finditer(text))
+    for at, found in enumerate(typed):
+        if found["host"] and _CONTAINER.fullmatch(found["host"]):
+            continue
+        end = typed[at + 1].start() if at + 1 < len(typed) else len(text)
+        yield found["line"], text[found.end() + 1 : end]
+
+
+def _words(line: str) -> tuple[str, ...]:
+    """Return the first command of a line without `sudo` and without what its output was sent through."""
+    end = _ENDS.search(line)
+    try:
+        words = shlex.split(line[: end.start()] if end else line, comments=True)
+    except ValueError:
+        return ()
+    while words and (words[0] in ("sudo", "env", "time") or re.fullmatch(r"\w+=\S*", words[0])):
+        del words[0]
+    return tuple(words)
+
+
+def _plain(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words under which a list of packages is looked for: what it was cut down to does not matter."""
+    return words[:2] if words[:2] in (("dpkg", "-l"), ("rpm", "-qa")) else words
