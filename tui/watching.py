@@ -55,6 +55,11 @@ class AtWork(Protocol):
         """How many objects a module's build has made so far; `None` while none is built."""
         ...
 
+    @property
+    def of(self) -> int | None:
+        """How many it will make; `None` when that is not known."""
+        ...
+
 
 class Watched(Protocol):
     """What a viewer needs of a run: `steps.engine.client.RunHandle` is one."""

@@ -325,3 +325,6 @@ async def test_the_package_managers_own_progress_stands_beside_its_action(tmp_pa
         run.works["driver.install"] = Work(phase="install", percent=20, objects=120)
         app.now += 60
         await until(pilot, lambda: shows(app, "usually 12 min", "Silence is normal while the module is built. 120 objects are compiled."))
+        run.works["driver.install"] = Work(phase="install", percent=20, objects=1, of=192)
+        app.now += 1
+        await until(pilot, lambda: shows(app, "Silence is normal: the module is built, 1 of 192 objects are done."))
