@@ -70,4 +70,4 @@ def test_a_build_says_how_many_objects_it_makes(kbuild: str, dkms: str | None, o
         (build / "dkms.conf").write_text(dkms)
     found = work_of(status, str(tmp_path), None)
     assert found is not None
-    assert (found.objects, found.of) == (0, of)
+    assert (found.objects, found.of, found.stirred) == (0, of, (build / "make.log").stat().st_mtime)

@@ -31,6 +31,8 @@ class Work(Record):
     """How many objects a module's build has made so far; `None` while none is built."""
     of: int | None = None
     """How many it will make; `None` when its makefiles do not list their sources as NVIDIA's do."""
+    stirred: float | None = None
+    """When the build last wrote into its own log; `None` while none is built."""
 
 
 def work_of(status: Path, root: str, since: float | None) -> Work | None:
@@ -54,20 +56,21 @@ def work_of(status: Path, root: str, since: float | None) -> Work | None:
         phase="download" if fetching else "install",
         percent=float(last["percent"]),
         what=(last["text"] if fetching else last["what"]).decode("utf-8", errors="replace"),
-        objects=None if log is None else _objects(log),
-        of=None if log is None else _announced(log.parent),
+        objects=None if log is None else _objects(log[1]),
+        of=None if log is None else _announced(log[1].parent),
+        stirred=None if log is None else log[0],
     )
 
 
-def _at_work(root: str, since: float | None) -> Path | None:
-    """Return the log of the build at work, the newest below dkms's folder; `None` when none is at work."""
+def _at_work(root: str, since: float | None) -> tuple[float, Path] | None:
+    """Return the log of the build at work, the newest below dkms's folder, and when it grew; `None` when none is at work."""
     newest: tuple[float, Path] | None = None
     for log in Path(root, "var/lib/dkms").glob("*/*/build/make.log"):
         with contextlib.suppress(OSError):
             changed = log.stat().st_mtime
             if changed >= (since or 0.0) and (newest is None or changed > newest[0]):
                 newest = changed, log
-    return None if newest is None else newest[1]
+    return newest
 
 
 def _objects(log: Path) -> int | None:

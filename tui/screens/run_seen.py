@@ -12,7 +12,7 @@ from steps.model.run import LOG_IN_AGAIN, ActionState, RunState
 from steps.text import Language, say
 from tui.cells import Line, Span, width
 from tui.theme import MARKS
-from tui.watching import AtWork, Progress, about, clock, focus, installing, of, progress, title
+from tui.watching import AtWork, Progress, about, clock, focus, installing, of, progress, stillness, title
 
 Face = Literal["log", "question", "failed", "reboot", "gone", "ended"]
 """What the run shows by itself, when nothing else is opened over it."""
@@ -68,7 +68,8 @@ class Seen(NamedTuple):
     def too_quiet(self) -> bool:
         """Whether the silence is longer than is normal for the action."""
         usual = self.action.quiet_seconds
-        return self.state.status == "running" and self.one.status == "running" and usual is not None and self.quiet > usual
+        still = stillness(self.quiet, self.work, self.now)
+        return self.state.status == "running" and self.one.status == "running" and usual is not None and still > usual
 
 
 def face(seen: Seen) -> Face:
@@ -193,7 +194,7 @@ def _second_line(seen: Seen) -> Line:
     quiet = clock(seen.quiet, seen.language)
     if usual is None:
         return _marked("info", seen.say("line.no-output", time=quiet)) if seen.quiet >= _UNUSUAL else ()
-    if seen.quiet <= usual:
+    if not seen.too_quiet:
         return _marked("running", _compiled(seen) or _normal(seen, usual), mark="·")
     return _marked("catch", seen.say("line.too-quiet", time=quiet, usual=clock(usual, seen.language)))
 
