@@ -133,9 +133,10 @@ def advice(found: Recommendation, language: Language) -> Iterator[str]:
 
 def plan(made: Plan, found: Iterable[Finding], language: Language) -> Iterator[str]:
     """Yield the numbered actions with their commands and sizes."""
-    if not made.actions:
-        yield say(language, phrase("cli.nothing-to-do"))
     found = tuple(found)
+    if not made.actions:
+        forbidden = any(one.severity == "error" for one in found)
+        yield say(language, phrase("cli.nothing-possible" if forbidden else "cli.nothing-to-do"))
     unsure = {one.params.get("action"): one for one in found if one.code == "unverified"}
     for number, action in enumerate(made.actions, start=1):
         yield f"{number:>3}  {say(language, action.title)}"

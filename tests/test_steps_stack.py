@@ -295,6 +295,7 @@ def test_lists_of_another_release_do_not_change_the_branch_of_a_driver(versions:
         assert isinstance(pin, Write)
         assert "Pin: version 535.*" in (pin.text or "")
         assert order.index("repository.branch") < order.index("driver.install")
+        assert actions["driver.install"].needs == ("repository.branch",)
 
 
 @pytest.mark.parametrize(("lists", "said"), [(TRIXIE_TOO, True), (TRIXIE_TOO[1:], False), (None, False)])

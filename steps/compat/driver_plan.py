@@ -172,6 +172,7 @@ def _install(case: Case, names: tuple[str, ...], kernel: str | None) -> AnyActio
         title,
         (*names, *tools),
         why=why,
+        needs=(apt_repository.BRANCH,) if case.driver.source == "distro" and driver_packages.astray(case) else (),
         may_remove=driver_packages.REPLACED if apt and case.machine.driver.packages else (),
         refresh=apt and case.driver.source == "distro",
         # The two others bring modules ready, or build them where the probe does not look.
