@@ -183,7 +183,7 @@ def runs(found: Iterable[RunSummary], language: Language) -> Iterator[str]:
         yield say(language, phrase("cli.no-runs"))
     for one in listed:
         started = "" if one.started is None else datetime.fromtimestamp(one.started).astimezone().strftime("%Y-%m-%d %H:%M")
-        state = say(language, phrase(f"cli.run.{one.status if one.readable else 'unreadable'}"))
+        state = say(language, phrase(f"cli.run.{one.word}"))
         if one.rehearsal:
             state = f"{state} · {say(language, phrase('cli.run.rehearsal'))}"
         yield f"{one.id:<12}{started:<18}{one.owner or '':<12}{_padded(state, 24)}{one.title}".rstrip()

@@ -566,3 +566,12 @@ def test_prompts_are_asked_by_number_and_answered_once() -> None:
     assert ended(handle).status == "done"
     assert "one alpha" in output(handle, "a.one")
     assert "two beta" in output(handle, "a.one")
+
+
+def test_our_own_lines_do_not_go_on_in_a_line_that_a_program_left_half() -> None:
+    handle = client.start(plan_of(Run(id="a.half", title="t", argv=("sh", "-c", "printf half; exit 1"))), sudo=None)
+    ended(handle)
+    handle.resume()
+    ended(handle)
+    lines = output(handle, "a.half").splitlines()
+    assert [line for line in lines if "half" in line and not line.startswith("$ ")] == ["half", "half"]
