@@ -58,7 +58,7 @@ BUILT_MODULE_NAME[1]="nvidia-uvm"
 """
 
 
-@pytest.mark.parametrize(("kbuild", "dkms", "of"), [(KBUILD, DKMS, 5), ("obj-m += other.o\n", DKMS, None), (KBUILD, None, None)])
+@pytest.mark.parametrize(("kbuild", "dkms", "of"), [(KBUILD, DKMS, 6), ("obj-m += other.o\n", DKMS, None), (KBUILD, None, None)])
 def test_a_build_says_how_many_objects_it_makes(kbuild: str, dkms: str | None, of: int | None, tmp_path: Path) -> None:
     status, build = tmp_path / "status", tmp_path / "var/lib/dkms/nvidia-current/535.309.01/build"
     status.write_text(UNPACKING)
@@ -66,6 +66,8 @@ def test_a_build_says_how_many_objects_it_makes(kbuild: str, dkms: str | None, o
     (build / "make.log").write_text(" CONFTEST: linux/clk.h\n")
     (build / "Kbuild").write_text("NVIDIA_SOURCES += nvidia/nv.c\n" if kbuild is KBUILD else "")
     (build / "nvidia-uvm/nvidia-uvm-sources.Kbuild").write_text(kbuild)
+    # From 550 on one of the modules lists its sources so.
+    (build / "nvidia-uvm/nvidia-drm-sources.mk").write_text("NVIDIA_DRM_SOURCES += nvidia-drm/nvidia-drm.c\n" if kbuild is KBUILD else "")
     if dkms is not None:
         (build / "dkms.conf").write_text(dkms)
     found = work_of(status, str(tmp_path), None)

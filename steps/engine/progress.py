@@ -81,7 +81,8 @@ def _objects(log: Path) -> int | None:
 
 def _announced(folder: Path) -> int | None:
     """Return how many objects the build in `folder` makes: one a listed source, and one a module for what the kernel adds to it."""
-    listed = sum(len(_SOURCE.findall(_read(file) or b"")) for file in (*folder.glob("*Kbuild"), *folder.glob("*/*Kbuild")))
+    makefiles = (file for pattern in ("*Kbuild", "*/*Kbuild", "*/*.mk") for file in folder.glob(pattern))
+    listed = sum(len(_SOURCE.findall(_read(file) or b"")) for file in makefiles)
     modules = len(_MODULE.findall(_read(folder / "dkms.conf") or b""))
     return listed + modules if listed and modules else None
 
