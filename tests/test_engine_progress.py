@@ -67,7 +67,7 @@ def test_a_build_says_how_many_objects_it_makes(kbuild: str, dkms: str | None, o
     (build / "Kbuild").write_text("NVIDIA_SOURCES += nvidia/nv.c\n" if kbuild is KBUILD else "")
     (build / "nvidia-uvm/nvidia-uvm-sources.Kbuild").write_text(kbuild)
     # From 550 on one of the modules lists its sources so.
-    (build / "nvidia-uvm/nvidia-drm-sources.mk").write_text("NVIDIA_DRM_SOURCES += nvidia-drm/nvidia-drm.c\n" if kbuild is KBUILD else "")
+    (build / "nvidia-uvm/nvidia-drm-sources.mk").write_text("NVIDIA_DRM_SOURCES = nvidia-drm/nvidia-drm.c\n" if kbuild is KBUILD else "")
     if dkms is not None:
         (build / "dkms.conf").write_text(dkms)
     found = work_of(status, str(tmp_path), None)

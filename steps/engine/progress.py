@@ -15,7 +15,7 @@ _MOST_LOG = 16 << 20
 _LINE = re.compile(rb"^(?P<kind>dlstatus|pmstatus):(?P<what>[^:]*):(?P<percent>[0-9.]+):(?P<text>[^\n]*)\n", re.MULTILINE)
 _OBJECT = re.compile(rb"^.*(?: -c -o |CC \[M\])", re.MULTILINE)
 """A line of a module's build that makes one object: dkms shows neither it nor anything else until the build is over."""
-_SOURCE = re.compile(rb"^\s*\w+_SOURCES\s*\+=\s*\S+\.c\b", re.MULTILINE)
+_SOURCE = re.compile(rb"^\s*\w+_SOURCES\s*[+:]?=\s*\S+\.c\b", re.MULTILINE)
 _MODULE = re.compile(rb"^\s*BUILT_MODULE_NAME\b", re.MULTILINE)
 
 
