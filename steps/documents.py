@@ -146,7 +146,7 @@ def plan(planned: Plan, found: Iterable[Finding], language: Language) -> Documen
 
 
 def summary(run: RunSummary) -> Document:
-    """Return one line of the `runs` document; `state` is null where it cannot be read, `rehearsal` and `title` are beyond the contract."""
+    """Return one line of the `runs` document; `state` is null where it cannot be read; `alive`, `rehearsal`, `title` are our own."""
     return {
         "id": run.id,
         "owner": run.owner,
@@ -154,6 +154,7 @@ def summary(run: RunSummary) -> Document:
         "ended": iso(run.ended),
         "state": run.status if run.readable else None,
         "exit": run.exit,
+        "alive": run.alive,
         "rehearsal": run.rehearsal,
         "title": run.title,
     }

@@ -133,9 +133,10 @@ def advice(found: Recommendation, language: Language) -> Iterator[str]:
 
 def plan(made: Plan, found: Iterable[Finding], language: Language) -> Iterator[str]:
     """Yield the numbered actions with their commands and sizes."""
-    if not made.actions:
-        yield say(language, phrase("cli.nothing-to-do"))
     found = tuple(found)
+    if not made.actions:
+        forbidden = any(one.severity == "error" for one in found)
+        yield say(language, phrase("cli.nothing-possible" if forbidden else "cli.nothing-to-do"))
     unsure = {one.params.get("action"): one for one in found if one.code == "unverified"}
     for number, action in enumerate(made.actions, start=1):
         yield f"{number:>3}  {say(language, action.title)}"
@@ -182,7 +183,7 @@ def runs(found: Iterable[RunSummary], language: Language) -> Iterator[str]:
         yield say(language, phrase("cli.no-runs"))
     for one in listed:
         started = "" if one.started is None else datetime.fromtimestamp(one.started).astimezone().strftime("%Y-%m-%d %H:%M")
-        state = say(language, phrase(f"cli.run.{one.status if one.readable else 'unreadable'}"))
+        state = say(language, phrase(f"cli.run.{one.word}"))
         if one.rehearsal:
             state = f"{state} · {say(language, phrase('cli.run.rehearsal'))}"
         yield f"{one.id:<12}{started:<18}{one.owner or '':<12}{_padded(state, 24)}{one.title}".rstrip()

@@ -13,8 +13,12 @@ from typing import Any
 
 import pytest
 
+from steps import text
+from steps.model.base import phrase
+
 MACHINES = Path(__file__).parent / "machines"
 GPU_BOX = MACHINES / "rtx4090x4-epyc.json"
+DEBIAN_BOX = MACHINES / "gcp-t4x2.json"
 
 
 def bringup(
@@ -101,6 +105,13 @@ def test_a_slip_in_a_profile_names_its_line(tmp_path: Path) -> None:
     assert ended.returncode == 2
     assert "line 3" in ended.stderr
     assert "`cuda`" in ended.stderr
+
+
+def test_a_plan_that_cannot_be_made_is_not_called_done(tmp_path: Path) -> None:
+    profile = tmp_path / "impossible.toml"
+    profile.write_text('schema = 1\n[driver]\nbranch = "550"\nflavor = "open"\nsource = "distro"\n')
+    ended = bringup("plan", "--offline", "--profile", str(profile), "--machine", str(DEBIAN_BOX))
+    assert (ended.returncode, ended.stdout.splitlines()[0]) == (1, text.say("en", phrase("cli.nothing-possible")))
 
 
 def test_apply_without_a_terminal_wants_yes(tmp_path: Path) -> None:

@@ -43,3 +43,33 @@ def test_a_silent_build_is_counted_by_the_objects_in_its_log(tmp_path: Path) -> 
     older = work_of(status, str(tmp_path), log.stat().st_mtime + 60)
     assert older is not None
     assert older.objects is None
+
+
+KBUILD = """NVIDIA_UVM_SOURCES ?=
+NVIDIA_UVM_SOURCES_CXX ?=
+NVIDIA_UVM_SOURCES += nvidia-uvm/uvm.c
+NVIDIA_UVM_SOURCES += nvidia-uvm/uvm_tools.c
+NVIDIA_UVM_OBJECTS = $(patsubst %.c,%.o,$(NVIDIA_UVM_SOURCES))
+"""
+DKMS = """PACKAGE_NAME="nvidia-current"
+BUILT_MODULE_NAME[0]="nvidia"
+DEST_MODULE_NAME[0]="$PACKAGE_NAME"
+BUILT_MODULE_NAME[1]="nvidia-uvm"
+"""
+
+
+@pytest.mark.parametrize(("kbuild", "dkms", "of"), [(KBUILD, DKMS, 6), ("obj-m += other.o\n", DKMS, None), (KBUILD, None, None)])
+def test_a_build_says_how_many_objects_it_makes(kbuild: str, dkms: str | None, of: int | None, tmp_path: Path) -> None:
+    status, build = tmp_path / "status", tmp_path / "var/lib/dkms/nvidia-current/535.309.01/build"
+    status.write_text(UNPACKING)
+    (build / "nvidia-uvm").mkdir(parents=True)
+    (build / "make.log").write_text(" CONFTEST: linux/clk.h\n")
+    (build / "Kbuild").write_text("NVIDIA_SOURCES += nvidia/nv.c\n" if kbuild is KBUILD else "")
+    (build / "nvidia-uvm/nvidia-uvm-sources.Kbuild").write_text(kbuild)
+    # From 550 on one of the modules lists its sources so.
+    (build / "nvidia-uvm/nvidia-drm-sources.mk").write_text("NVIDIA_DRM_SOURCES = nvidia-drm/nvidia-drm.c\n" if kbuild is KBUILD else "")
+    if dkms is not None:
+        (build / "dkms.conf").write_text(dkms)
+    found = work_of(status, str(tmp_path), None)
+    assert found is not None
+    assert (found.objects, found.of, found.stirred) == (0, of, (build / "make.log").stat().st_mtime)

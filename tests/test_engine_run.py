@@ -262,6 +262,18 @@ def test_a_killed_runner_leaves_the_command_to_finish_and_resume_goes_on(tmp_pat
     assert lines == [f"line {number}" for number in range(1, 11)]
 
 
+def test_what_a_killed_runner_left_at_work_is_said_to_run_after_a_resume(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    handle = client.start(plan_of(holds("a.one", file, "echo begun"), works("a.two")), sudo=None)
+    wait_until(handle, lambda _: "begun" in output(handle, "a.one").splitlines())
+    kill_runner(handle)
+    handle.resume()
+    wait_until(handle, lambda _: "still at work" in output(handle, "a.one"))
+    assert statuses(handle.state())["a.one"] == "running"
+    file.touch()
+    assert statuses(ended(handle)) == {"a.one": "done", "a.two": "done"}
+
+
 def test_a_torn_journal_line_is_dropped(tmp_path: Path) -> None:
     handle = client.start(plan_of(works("a.one")), sudo=None)
     ended(handle)
@@ -566,3 +578,12 @@ def test_prompts_are_asked_by_number_and_answered_once() -> None:
     assert ended(handle).status == "done"
     assert "one alpha" in output(handle, "a.one")
     assert "two beta" in output(handle, "a.one")
+
+
+def test_our_own_lines_do_not_go_on_in_a_line_that_a_program_left_half() -> None:
+    handle = client.start(plan_of(Run(id="a.half", title="t", argv=("sh", "-c", "printf half; exit 1"))), sudo=None)
+    ended(handle)
+    handle.resume()
+    ended(handle)
+    lines = output(handle, "a.half").splitlines()
+    assert [line for line in lines if "half" in line and not line.startswith("$ ")] == ["half", "half"]

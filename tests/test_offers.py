@@ -21,8 +21,10 @@ from steps.knowledge import confirm, offers, update
 from steps.knowledge.source import Source
 from steps.managers import offered
 from steps.managers.access import access
+from steps.managers.apt_repository import BRANCH
 from steps.managers.index import Garbled
 from steps.managers.installer import settings
+from steps.model.action import installing
 from steps.model.finding import Finding
 from steps.model.machine import Machine, Os
 from steps.model.offers import Offers, has_wheel, place_of
@@ -287,6 +289,15 @@ def test_what_was_confirmed_is_not_marked_and_what_was_not_is() -> None:
     assert "driver.install" in unverified(blind)
     assert "environment.install" not in unverified(knowing)
     assert {finding.severity for finding in blind} == {"info"}
+
+
+def test_apt_is_not_taken_at_its_word_before_an_earlier_action_has_set_the_branch() -> None:
+    machine = detect(open_host(str(GPU_BOX), None))
+    plan = planned(machine)
+    needy = installing("apt", "driver.install", "t", ("nvidia-driver=535.*",), needs=(BRANCH,))
+    refusing = Told({"apt-get -s": Result(stderr="E: Unable to correct problems, you have held broken packages.\n", status=100)})
+    (found,) = confirm.confirmed(machine, msgspec.structs.replace(plan, actions=(needy,)), refusing)
+    assert [getattr(one, "key", None) for one in found.because] == ["general.because.branch-unset"]
 
 
 def test_an_index_without_the_wheel_is_an_error() -> None:

@@ -36,6 +36,14 @@ def test_a_run_that_cannot_be_read_is_not_said_to_be_starting() -> None:
     assert documents.summary(damaged)["state"] is None
 
 
+def test_a_run_whose_runner_was_killed_is_not_said_to_be_running() -> None:
+    alive = RunSummary(id="1130-d", folder="/x", owner="ana", status="running", alive=True)
+    killed = RunSummary(id="1130-c", folder="/x", owner="ana", status="running")
+    said = [line.split(maxsplit=2)[2] for line in lines.runs((alive, killed), "en")]
+    assert said == ["running", "cut off, resume it"]
+    assert [documents.summary(one)["alive"] for one in (alive, killed)] == [True, False]
+
+
 def test_the_document_of_a_run_says_whether_it_was_a_rehearsal() -> None:
     assert documents.summary(REHEARSED) == {
         "id": "1130-b",
@@ -44,6 +52,7 @@ def test_the_document_of_a_run_says_whether_it_was_a_rehearsal() -> None:
         "ended": None,
         "state": "done",
         "exit": 0,
+        "alive": False,
         "rehearsal": True,
         "title": "CUDA 12.8",
     }

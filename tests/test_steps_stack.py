@@ -13,12 +13,14 @@ import pytest
 from steps import driver, frameworks, text, toolkit
 from steps.compat import framework_plan
 from steps.compat.case import Case
+from steps.compat.driver_rules import driver_findings
 from steps.compat.solve import recommend
 from steps.detect.machine import detect
 from steps.host.opening import open_host
-from steps.model.action import AnyAction, Command, ModuleBuilt, Packages, PackagesAre, Reboot, Run, Write
+from steps.model.action import AnyAction, Command, ModuleBuilt, Packages, PackagesAre, Reboot, Run, Succeeds, Write
 from steps.model.choice import Choice
 from steps.model.machine import Machine
+from steps.model.offers import Offers
 from steps.model.plan import Installer, Target
 from steps.model.profile import Profile, answered
 from steps.model.step import Step
@@ -267,8 +269,44 @@ def test_debian_gets_its_non_free_components() -> None:
     here = machine("t4", system="debian 12")
     actions = planned(here, profile(driver_branch="535", driver_flavor="proprietary", driver_source="distro"))
 
-    assert packages(actions["driver.install"]) == ("nvidia-kernel-dkms", "nvidia-driver", "firmware-nvidia-gsp")
-    assert "repository.components" in actions
+    assert packages(actions["driver.install"]) == ("nvidia-kernel-dkms=535.*", "nvidia-driver=535.*", "firmware-nvidia-gsp=535.*")
+    components = actions["repository.components"]
+    assert components.done_when == (Succeeds(argv=("apt-cache", "show", "--no-all-versions", "nvidia-kernel-dkms")),)
+
+
+DEBIAN_12 = {"driver_flavor": "proprietary", "driver_source": "distro"}
+TRIXIE_TOO = ("550.163.01-2", "535.309.01-0+deb12u1")
+"""What apt says of a Debian 12 whose owner has added Debian 13's archive."""
+
+
+@pytest.mark.parametrize(
+    ("versions", "pinned"),
+    [(TRIXIE_TOO, True), (tuple(reversed(TRIXIE_TOO)), False), ((), False), (None, False)],
+)
+def test_lists_of_another_release_do_not_change_the_branch_of_a_driver(versions: tuple[str, ...] | None, pinned: bool) -> None:
+    here = machine("t4", system="debian 12")
+    lists = None if versions is None else dict.fromkeys(("nvidia-kernel-dkms", "nvidia-driver", "firmware-nvidia-gsp"), versions)
+    actions = planned(msgspec.structs.replace(here, offers=Offers(here=lists)), profile(driver_branch="535", **DEBIAN_12))
+
+    order = list(actions)
+    assert ("repository.branch" in order) is pinned
+    if pinned:
+        pin = actions["repository.branch"]
+        assert isinstance(pin, Write)
+        assert "Pin: version 535.*" in (pin.text or "")
+        assert order.index("repository.branch") < order.index("driver.install")
+        assert actions["driver.install"].needs == ("repository.branch",)
+
+
+@pytest.mark.parametrize(("lists", "said"), [(TRIXIE_TOO, True), (TRIXIE_TOO[1:], False), (None, False)])
+def test_a_branch_that_only_another_release_has_is_refused_by_its_name(lists: tuple[str, ...] | None, said: bool) -> None:
+    offers = Offers(here=None if lists is None else {"nvidia-driver": lists})
+    case = Case(msgspec.structs.replace(machine("t4", system="debian 12"), offers=offers), profile(driver_branch="550", **DEBIAN_12))
+    (found,) = [one for one in driver_findings(case) if one.code == "driver-not-offered"]
+
+    assert found.severity == "error"
+    reasons = [text.say("en", one) for one in found.because]
+    assert any("550.163.01-2 is in the lists here, but of another release" in one for one in reasons) is said
 
 
 def test_eight_cards_behind_nvswitch_get_the_fabric_manager() -> None:

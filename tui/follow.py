@@ -12,7 +12,7 @@ from steps.model.action import AnyAction
 from steps.model.base import Param, phrase
 from steps.model.run import LOG_IN_AGAIN, RunState
 from steps.text import Language, say, say_error
-from tui.watching import ENDED, Quiet, Watched, about, background, cause, clock, deciding, focus, gone, of, progress, taken
+from tui.watching import ENDED, Quiet, Watched, about, background, cause, clock, deciding, focus, gone, of, progress, stillness, taken
 from tui.widgets.light_vt import plain
 
 Write = Callable[[str], None]
@@ -232,7 +232,7 @@ class _Followed:
         names["time"] = clock(taken(one, at) or 0.0, self._language)
         if action.quiet_seconds is None or quiet < BEAT:
             self.say("run.plain.still", **names)
-        elif quiet <= action.quiet_seconds:
+        elif stillness(quiet, self._handle.work(action.id), at) <= action.quiet_seconds:
             self.say("run.plain.still-quiet", **names, most=about(action.quiet_seconds, self._language))
         else:
             self.say(

@@ -55,6 +55,16 @@ class AtWork(Protocol):
         """How many objects a module's build has made so far; `None` while none is built."""
         ...
 
+    @property
+    def of(self) -> int | None:
+        """How many it will make; `None` when that is not known."""
+        ...
+
+    @property
+    def stirred(self) -> float | None:
+        """When the build last wrote into its own log; `None` while none is built."""
+        ...
+
 
 class Watched(Protocol):
     """What a viewer needs of a run: `steps.engine.client.RunHandle` is one."""
@@ -177,7 +187,7 @@ def progress(plan: Plan, state: RunState, now: float) -> Progress:
 
 
 def _left(plan: Plan, state: RunState, now: float) -> float | None:
-    """Return the seconds that the longest lane still needs, the proof after it; `None` when nothing was estimated."""
+    """Return the seconds that the longest lane still needs, the proof after it; `None` when nothing was estimated, or no longer holds."""
     if all(action.seconds is None for action in plan.actions):
         return None
     lanes: dict[str, float] = {}
@@ -187,6 +197,9 @@ def _left(plan: Plan, state: RunState, now: float) -> float | None:
             continue
         need = action.seconds if action.seconds is not None else _GUESS
         if one.status in ("running", "asks") and one.started is not None:
+            if action.seconds is not None and now - one.started > need + _GUESS:
+                # It takes longer than it should: how much longer, nobody knows.
+                return None
             need = max(0.0, need - (now - one.started))
         lanes[action.lane] = lanes.get(action.lane, 0.0) + need
     proof = lanes.pop("proof", 0.0)
@@ -217,6 +230,11 @@ class Quiet:
         elif size != self._size:
             self._size, self._at = size, now
         return max(0.0, now - self._at)
+
+
+def stillness(quiet: float, work: AtWork | None, now: float) -> float:
+    """Return for how long nothing was heard of an action: neither output, nor from a silent build in its own log."""
+    return quiet if work is None or work.stirred is None else min(quiet, max(0.0, now - work.stirred))
 
 
 def gone(state: RunState, alive: bool) -> bool:

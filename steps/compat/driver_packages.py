@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 
+from steps.catalog.stack import Distribution
 from steps.catalog.versions import line, number
 from steps.compat.case import Case, repository_arch
 from steps.compat.system_rules import archive_variant, signed
@@ -65,10 +67,25 @@ def packages(case: Case) -> tuple[str, ...]:
     if row is None or variant is None:
         return ()
     patterns = row.archive_packages.get(variant) or row.archive_packages.get("*") or ()
-    names = tuple(pattern.format(variant=variant) for pattern in patterns)
+    names = tuple(_of_branch(pattern.format(variant=variant), driver.branch or "", row) for pattern in patterns)
     if prebuilt(case) and row.signed_package:
         return (row.signed_package.format(variant=variant, flavour=kernel_flavour(case)), *names)
     return names
+
+
+def _of_branch(name: str, branch: str, row: Distribution) -> str:
+    """Return a package with the branch that it is wanted of, where its name does not say it already, as Debian's do not.
+
+    An archive's own newest may be of another branch: an installed one is not done then, and lists of another release are no answer.
+    """
+    return name if row.manager != "apt" or branch in name else f"{name}={branch}.*"
+
+
+def astray(case: Case) -> bool:
+    """Return whether the lists here would bring another branch than the planned one under the same names."""
+    here = case.machine.offers.here if case.machine.offers else None
+    wanted = (package.partition("=") for package in packages(case))
+    return any(version and not fnmatchcase(found[0], version) for name, _, version in wanted if (found := (here or {}).get(name)))
 
 
 def prebuilt(case: Case) -> bool:

@@ -96,7 +96,9 @@ def _repository(case: Case) -> tuple[AnyAction, ...]:
             return (*apt_repository.nvidia_repository(url), apt_repository.branch_pin(case.driver.branch or ""))
         return (*repository_file(case, url, manager), *_stream(case))
     if case.driver.source == "distro" and row and row.components and row.codename:
-        return apt_repository.debian_components(row.codename, driver_packages.packages(case)[0])
+        known = driver_packages.packages(case)[0].partition("=")[0]
+        pin = (apt_repository.branch_pin(case.driver.branch or ""),) if driver_packages.astray(case) else ()
+        return (*apt_repository.debian_components(row.codename, known), *pin)
     if case.driver.source == "ppa":
         argv = ("add-apt-repository", "--yes", "ppa:graphics-drivers/ppa")
         return (Run(id="repository.ppa", title=phrase("driver.action.ppa"), lane="packages", argv=argv, seconds=20),)
@@ -170,6 +172,7 @@ def _install(case: Case, names: tuple[str, ...], kernel: str | None) -> AnyActio
         title,
         (*names, *tools),
         why=why,
+        needs=(apt_repository.BRANCH,) if case.driver.source == "distro" and driver_packages.astray(case) else (),
         may_remove=driver_packages.REPLACED if apt and case.machine.driver.packages else (),
         refresh=apt and case.driver.source == "distro",
         # The two others bring modules ready, or build them where the probe does not look.

@@ -69,7 +69,7 @@ def driver_not_offered(case: Case) -> Found:
         because: tuple[Words, ...] = (phrase(f"driver.because.modules-{row.open_modules}", branch=row.name),)
         return (driver_finding(case, "driver-not-offered", "error", because, row.source, title=title, place=f"{row.name}"),)
     if driver.source == "distro" and case.distribution and archive_variant(case) is None and case.distribution.archive:
-        because = (phrase("driver.because.archive", system=case.system, branches=", ".join(case.distribution.archive)),)
+        because = (phrase("driver.because.archive", system=case.system, branches=", ".join(case.distribution.archive)), *_of_others(case))
         return (driver_finding(case, "driver-not-offered", "error", because, case.distribution.source, title=title, place=case.system),)
     if driver.source == "nvidia-repo" and case.machine.os.id:
         if case.repository is None:
@@ -92,6 +92,17 @@ def driver_not_offered(case: Case) -> Found:
                     case, "driver-not-offered", "error", because, case.repository.source, title=title, place=case.repository.token
                 ),
             )
+    return ()
+
+
+def _of_others(case: Case) -> tuple[Words, ...]:
+    """Return that the lists here have the branch under the distribution's names all the same: from another release."""
+    here = (case.machine.offers.here if case.machine.offers else None) or {}
+    patterns = case.distribution.archive_packages.values() if case.distribution else ()
+    for name in (name for names in patterns for name in names):
+        version = next((one for one in here.get(name, ()) if line(one, 1) == case.driver.branch), None)
+        if version is not None:
+            return (phrase("driver.because.other-release", package=f"{name} {version}", system=case.system),)
     return ()
 
 

@@ -96,8 +96,11 @@ class Context:
         return f"{self.folder.id}/{action}/{self.folder.path.stat().st_ino}"
 
     def spool_line(self, action: str, line: str) -> None:
-        """Add a line of our own to an action's output."""
-        write_at_once(open_new(self.folder.output(action), gid=self.owner.gid), line.encode() + b"\n")
+        """Add a line of our own to an action's output, after what a program has left of a line."""
+        descriptor = open_new(self.folder.output(action), gid=self.owner.gid)
+        size = os.fstat(descriptor).st_size
+        begun = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        write_at_once(descriptor, b"\n" * begun + line.encode() + b"\n")
 
     def spool_command(self, action: str, argv: tuple[str, ...]) -> None:
         """Say in the output what is run, as a person would type it."""

@@ -15,6 +15,8 @@ _MOST_LOG = 16 << 20
 _LINE = re.compile(rb"^(?P<kind>dlstatus|pmstatus):(?P<what>[^:]*):(?P<percent>[0-9.]+):(?P<text>[^\n]*)\n", re.MULTILINE)
 _OBJECT = re.compile(rb"^.*(?: -c -o |CC \[M\])", re.MULTILINE)
 """A line of a module's build that makes one object: dkms shows neither it nor anything else until the build is over."""
+_SOURCE = re.compile(rb"^\s*\w+_SOURCES\s*[+:]?=\s*\S+\.c\b", re.MULTILINE)
+_MODULE = re.compile(rb"^\s*BUILT_MODULE_NAME\b", re.MULTILINE)
 
 
 class Work(Record):
@@ -27,6 +29,10 @@ class Work(Record):
     """The package at work, or what is fetched."""
     objects: int | None = None
     """How many objects a module's build has made so far; `None` while none is built."""
+    of: int | None = None
+    """How many it will make; `None` when its makefiles do not list their sources as NVIDIA's do."""
+    stirred: float | None = None
+    """When the build last wrote into its own log; `None` while none is built."""
 
 
 def work_of(status: Path, root: str, since: float | None) -> Work | None:
@@ -45,27 +51,47 @@ def work_of(status: Path, root: str, since: float | None) -> Work | None:
         return None
     last = lines[-1]
     fetching = last["kind"] == b"dlstatus"
+    log = None if fetching else _at_work(root, since)
     return Work(
         phase="download" if fetching else "install",
         percent=float(last["percent"]),
         what=(last["text"] if fetching else last["what"]).decode("utf-8", errors="replace"),
-        objects=None if fetching else _objects(root, since),
+        objects=None if log is None else _objects(log[1]),
+        of=None if log is None else _announced(log[1].parent),
+        stirred=None if log is None else log[0],
     )
 
 
-def _objects(root: str, since: float | None) -> int | None:
-    """Return how many objects the build at work has made, from the newest log below dkms's folder; `None` when none is at work."""
+def _at_work(root: str, since: float | None) -> tuple[float, Path] | None:
+    """Return the log of the build at work, the newest below dkms's folder, and when it grew; `None` when none is at work."""
     newest: tuple[float, Path] | None = None
     for log in Path(root, "var/lib/dkms").glob("*/*/build/make.log"):
         with contextlib.suppress(OSError):
             changed = log.stat().st_mtime
             if changed >= (since or 0.0) and (newest is None or changed > newest[0]):
                 newest = changed, log
-    if newest is None:
-        return None
+    return newest
+
+
+def _objects(log: Path) -> int | None:
+    """Return how many objects the build has made by its log; `None` when the log is gone."""
+    written = _read(log)
+    return None if written is None else len(_OBJECT.findall(written))
+
+
+def _announced(folder: Path) -> int | None:
+    """Return how many objects the build in `folder` makes: one a listed source, and one a module for what the kernel adds to it."""
+    makefiles = (file for pattern in ("*Kbuild", "*/*Kbuild", "*/*.mk") for file in folder.glob(pattern))
+    listed = sum(len(_SOURCE.findall(_read(file) or b"")) for file in makefiles)
+    modules = len(_MODULE.findall(_read(folder / "dkms.conf") or b""))
+    return listed + modules if listed and modules else None
+
+
+def _read(path: Path) -> bytes | None:
+    """Return a file, or its beginning where it is larger than any is; `None` when it cannot be read."""
     try:
-        descriptor = os.open(newest[1], os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return None
     with os.fdopen(descriptor, "rb") as file:
-        return len(_OBJECT.findall(file.read(_MOST_LOG)))
+        return file.read(_MOST_LOG)

@@ -20,7 +20,7 @@ from steps.engine.groups import gained, groups_of
 from steps.engine.journal import Journal, fold, is_taken_back
 from steps.engine.lanes import FINE, Lanes
 from steps.engine.lock import Holder, take_target, target_lock, try_take
-from steps.engine.orphans import wait_for
+from steps.engine.orphans import left_at_work, wait_for
 from steps.engine.packages import repair
 from steps.engine.reboot import disarm
 from steps.engine.runner import UNATTENDED
@@ -143,6 +143,9 @@ class Runner:
         for action in self._context.plan.actions:
             state = self._before.actions.get(action.id)
             if state is not None and state.status in ("running", "asks") and not self._context.plan.target.rehearsal:
+                if not self._undoing and left_at_work(self._context, action.id):
+                    # It runs, for everybody who looks: a build may go on for long yet.
+                    self._journal.append("action-started", action.id)
                 wait_for(self._context, action.id)
                 yield action
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from steps.managers.apt_repository import BRANCH
 from steps.managers.offered import gpus_of
 from steps.model.action import AnyAction, Packages, Run
 from steps.model.base import Words, phrase
@@ -71,7 +72,9 @@ def _packages(offers: Offers | None, action: Packages, host: Host) -> Words | No
     problem = manager(action.manager).simulate(action, host).problem
     if problem is None:
         return None
-    # Until the repository of an earlier action is there, its packages cannot be tried.
+    # Until the repository of an earlier action is there, or the branch that it sets, its packages cannot be tried.
+    if BRANCH in action.needs:
+        return phrase("general.because.branch-unset")
     return phrase("general.because.repository-unread") if action.needs else problem
 
 

@@ -12,6 +12,8 @@ KEYRING_PACKAGE = "cuda-keyring_1.1-1_all.deb"
 KEYRING = "/etc/apt/keyrings/cuda-archive-keyring.gpg"
 _FETCHED = f"/var/cache/apt/archives/{KEYRING_PACKAGE}"
 _UNPACKED = "/var/cache/bringup-keyring"
+BRANCH = "repository.branch"
+"""The id of the action that says which branch apt takes."""
 _HELPER = "/usr/lib/apt/apt-helper"
 
 _PIN = """\
@@ -140,7 +142,7 @@ def branch_pin(branch: str) -> Write:
     """Return the file that keeps the driver packages on one branch ("580"), whatever newer ones a repository has."""
     text = f"Package: {' '.join(_DRIVER_PACKAGES)}\nPin: version {branch}.*\nPin-Priority: 900\n"
     return Write(
-        id="repository.branch",
+        id=BRANCH,
         title=phrase("manager.action.branch", branch=branch),
         why=phrase("manager.why.branch", branch=branch),
         lane="packages",

@@ -99,3 +99,11 @@ class RunSummary(Record):
     """Whether it touched nothing."""
     title: str = ""
     """What it installs, by name: `NVIDIA 580 open · CUDA 12.8 · torch 2.7.1`."""
+
+    @property
+    def word(self) -> str:
+        """The word for how it stands: its status, but `cut-off` where nobody is at work on what did not end."""
+        if not self.readable:
+            return "unreadable"
+        at_work = self.status in ("starting", "running", "paused", "asks", "undoing")
+        return "cut-off" if at_work and not self.alive else self.status

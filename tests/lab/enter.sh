@@ -4,6 +4,7 @@
 #   --write         write into ROOT itself instead of an overlay in memory
 #   --size SIZE     of the memory that the overlay may fill (default 16G)
 #   --serve DIR     serve these repositories under their real names
+#   --network       keep this machine's network: the real archive can be asked
 #   --outside       run COMMAND on this machine's file system, with LAB_ROOT set
 #   --hold          print "ready LAB_ROOT", then wait until standard input ends; COMMAND is not given
 #
@@ -14,10 +15,11 @@ set -euo pipefail
 
 # One function, so that bash has read everything before it runs anything.
 main() {
-    local self root write='' size=16G serve='' outside='' hold='' lab=/tmp/bringup-lab
+    local self root write='' size=16G serve='' outside='' hold='' online='' net=--net lab=/tmp/bringup-lab
     self=$(readlink -f "$0")
     if [ "${1:-}" != --inner ]; then
-        exec unshare --mount --pid --ipc --uts --net --fork --kill-child=KILL --propagation private -- /bin/bash "$self" --inner "$@"
+        [[ " $* " != *" --network "* ]] || net=''
+        exec unshare --mount --pid --ipc --uts $net --fork --kill-child=KILL --propagation private -- /bin/bash "$self" --inner "$@"
     fi
     shift
     while [ $# -gt 0 ]; do
@@ -27,6 +29,7 @@ main() {
         --serve) serve=$(readlink -f "$2"); shift 2 ;;
         --outside) outside=1; shift ;;
         --hold) hold=1; shift ;;
+        --network) online=1; shift ;;
         --*) echo "enter.sh: unknown option $1" >&2; exit 2 ;;
         *) break ;;
         esac
@@ -37,7 +40,7 @@ main() {
 
     mount -t proc proc /proc
     hostname lab
-    network
+    [ -n "$online" ] || network
     mkdir -p "$lab"
     mount -t tmpfs -o "size=$size,mode=755" lab "$lab"
     # Before the copies below: the root itself may lie under one of those folders.
@@ -53,7 +56,11 @@ main() {
     mount -t tmpfs -o mode=755 lab /run
     mkdir -p /run/lock "$lab/empty"
     : >"$lab/empty/file"
-    mount --bind "$lab/empty/file" /etc/resolv.conf
+    if [ -n "$online" ]; then
+        mount --bind /etc/resolv.conf "$root/etc/resolv.conf"
+    else
+        mount --bind "$lab/empty/file" /etc/resolv.conf
+    fi
     inhabit "$root"
 
     if [ -n "$serve" ]; then

@@ -45,23 +45,42 @@ class Lab:
     repositories: Path
 
 
-def prepare() -> Lab:
-    """Return the lab, made in about half a minute when it is not in the cache yet."""
-    digest = hashlib.sha256(b"".join((HERE / name).read_bytes() for name in _MADE_OF)).hexdigest()[:12]
+@contextlib.contextmanager
+def _cached(files: tuple[str, ...]) -> Iterator[Path]:
+    """Yield the folder of what is made of these files, alone with it; what nobody used for a week is gone."""
+    digest = hashlib.sha256(b"".join((HERE / name).read_bytes() for name in files)).hexdigest()[:12]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bringup-lab"
     cache.mkdir(parents=True, exist_ok=True)
-    made = Lab(root=cache / digest / "root", repositories=cache / digest / "repositories")
     with (cache / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for old in cache.iterdir():
             if old.is_dir() and old.name != digest and time.time() - old.stat().st_mtime > _KEEP_SECONDS:
                 subprocess.run(("rm", "-rf", "--one-file-system", "--", str(old)), check=True)
-        made.root.parent.mkdir(exist_ok=True)
+        (cache / digest).mkdir(exist_ok=True)
+        yield cache / digest
+        os.utime(cache / digest)
+
+
+def prepare() -> Lab:
+    """Return the lab, made in about half a minute when it is not in the cache yet."""
+    with _cached(_MADE_OF) as folder:
+        made = Lab(root=folder / "root", repositories=folder / "repositories")
         if not made.repositories.exists():
             repository.build(made.repositories)
         if not made.root.exists():
             subprocess.run(("bash", str(HERE / "root.sh"), str(made.root), str(made.repositories)), check=True, stdin=subprocess.DEVNULL)
-    os.utime(made.root.parent)
+    return made
+
+
+def prepare_real() -> Lab:
+    """Return a root with the whole archive of this machine's own Debian, and nothing that stands in for NVIDIA's repository."""
+    told = subprocess.run(("apt-get", "indextargets", "--format", "$(ORIGIN) $(REPO_URI)"), capture_output=True, text=True, check=True)
+    lines = (line.split() for line in told.stdout.splitlines())
+    archive = next(uri.rstrip("/") for origin, uri in lines if origin == "Debian" and "security" not in uri)
+    with _cached(("real_root.sh",)) as folder:
+        made = Lab(root=folder / "root", repositories=folder)
+        if not made.root.exists():
+            subprocess.run(("bash", str(HERE / "real_root.sh"), str(made.root), archive), check=True, stdin=subprocess.DEVNULL)
     return made
 
 
@@ -98,9 +117,12 @@ class LabMachine:
 
 
 @contextlib.contextmanager
-def machine(lab: Lab, *, size: str = "16G", served: bool = True) -> Iterator[LabMachine]:
-    """Start a machine on a copy of the root in memory; everything in it ends and is gone afterwards."""
-    serve = ("--serve", str(lab.repositories)) if served else ()
+def machine(lab: Lab, *, size: str = "16G", served: bool = True, online: bool = False) -> Iterator[LabMachine]:
+    """Start a machine on a copy of the root in memory; everything in it ends and is gone afterwards.
+
+    One that is `online` has this machine's network, in place of the repositories that are served.
+    """
+    serve = ("--network",) if online else ("--serve", str(lab.repositories)) if served else ()
     argv = ("bash", str(HERE / "enter.sh"), "--hold", "--size", size, *serve, str(lab.root))
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdin is not None

@@ -14,6 +14,7 @@ from tests.ui.fake_run import START, FakeRun, asking, by_hand, failed, halfway, 
 from tests.ui.run_pilot import NOW, Watching, picture, shows, until
 from tui.cells import width
 from tui.screens.verify import VerifyScreen
+from tui.watching import progress
 
 pytestmark = pytest.mark.ui
 
@@ -61,6 +62,15 @@ async def test_the_list_says_what_is_done_and_what_runs(tmp_path: Path) -> None:
         assert rows[20].startswith(" 3 of 9   6:55 gone, about")
 
 
+def test_nobody_says_how_long_it_still_takes_once_it_takes_longer_than_it_should(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    run.action("frameworks.environment", "done", started=315, seconds=100)
+    usual = next(action.seconds for action in run.plan.actions if action.id == "driver.install") or 0.0
+    begun = run.state().actions["driver.install"].started or 0.0
+    assert progress(run.plan, run.state(), begun + usual - 1).left is not None
+    assert progress(run.plan, run.state(), begun + usual + 60).left is None
+
+
 async def test_silence_is_called_normal_until_it_is_not(tmp_path: Path) -> None:
     run = halfway(tmp_path)
     app = Watching(run)
@@ -70,6 +80,11 @@ async def test_silence_is_called_normal_until_it_is_not(tmp_path: Path) -> None:
         await until(pilot, lambda: shows(app, "last output 2:10 ago", "· Silence is normal: DKMS prints nothing for 4 to 12 minutes."))
         app.now = NOW + 730
         await until(pilot, lambda: shows(app, "! No output for 12:10, usual is 12:00", "quiet for long"))
+        # A slow machine compiles for longer than that, and its build says so in a log of its own.
+        run.works["driver.install"] = Work(phase="install", percent=20, objects=66, of=192, stirred=app.now - 20)
+        await until(pilot, lambda: shows(app, "66 of 192 objects are done", "safe to leave"))
+        run.works["driver.install"] = Work(phase="install", percent=20, objects=66, of=192, stirred=app.now - 721)
+        await until(pilot, lambda: shows(app, "! No output for 12:10", "quiet for long"))
         run.print("driver.install", b"DKMS: install completed.\n")
         await until(pilot, lambda: shows(app, "last output 0:00 ago", "safe to leave"))
 
@@ -325,3 +340,6 @@ async def test_the_package_managers_own_progress_stands_beside_its_action(tmp_pa
         run.works["driver.install"] = Work(phase="install", percent=20, objects=120)
         app.now += 60
         await until(pilot, lambda: shows(app, "usually 12 min", "Silence is normal while the module is built. 120 objects are compiled."))
+        run.works["driver.install"] = Work(phase="install", percent=20, objects=1, of=192)
+        app.now += 1
+        await until(pilot, lambda: shows(app, "Silence is normal: the module is built, 1 of 192 objects are done."))

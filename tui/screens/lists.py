@@ -86,7 +86,7 @@ class RunsPage(ListPage):
 
     def _ended(self, run: RunSummary) -> str:
         """Return how the run ended, that it was a rehearsal, or that it cannot be read."""
-        return self.shell.say(phrase(f"cli.run.{'unreadable' if not run.readable else 'rehearsal' if run.rehearsal else run.status}"))
+        return self.shell.say(phrase(f"cli.run.{'rehearsal' if run.readable and run.rehearsal else run.word}"))
 
     def explained(self, key: str) -> str:
         """Return what it installs, when and by whom it was started, and that it was a rehearsal."""

@@ -12,7 +12,7 @@ from steps.model.run import LOG_IN_AGAIN, ActionState, RunState
 from steps.text import Language, say
 from tui.cells import Line, Span, width
 from tui.theme import MARKS
-from tui.watching import AtWork, Progress, about, clock, focus, installing, of, progress, title
+from tui.watching import AtWork, Progress, about, clock, focus, installing, of, progress, stillness, title
 
 Face = Literal["log", "question", "failed", "reboot", "gone", "ended"]
 """What the run shows by itself, when nothing else is opened over it."""
@@ -68,7 +68,8 @@ class Seen(NamedTuple):
     def too_quiet(self) -> bool:
         """Whether the silence is longer than is normal for the action."""
         usual = self.action.quiet_seconds
-        return self.state.status == "running" and self.one.status == "running" and usual is not None and self.quiet > usual
+        still = stillness(self.quiet, self.work, self.now)
+        return self.state.status == "running" and self.one.status == "running" and usual is not None and still > usual
 
 
 def face(seen: Seen) -> Face:
@@ -193,11 +194,19 @@ def _second_line(seen: Seen) -> Line:
     quiet = clock(seen.quiet, seen.language)
     if usual is None:
         return _marked("info", seen.say("line.no-output", time=quiet)) if seen.quiet >= _UNUSUAL else ()
-    if seen.quiet <= usual and seen.work is not None and seen.work.objects:
-        return _marked("running", seen.say("line.objects", n=f"{seen.work.objects:,}"), mark="·")
-    if seen.quiet <= usual:
-        return _marked("running", _normal(seen, usual), mark="·")
+    if not seen.too_quiet:
+        return _marked("running", _compiled(seen) or _normal(seen, usual), mark="·")
     return _marked("catch", seen.say("line.too-quiet", time=quiet, usual=clock(usual, seen.language)))
+
+
+def _compiled(seen: Seen) -> str:
+    """Return how far the build of a module is; empty while none is built, or none of an unknown number is compiled."""
+    work = seen.work
+    if work is None or work.objects is None or not (work.objects or work.of):
+        return ""
+    if work.of is None:
+        return seen.say("line.objects", n=f"{work.objects:,}")
+    return seen.say("line.objects-of", n=f"{min(work.objects, work.of):,}", total=f"{work.of:,}")
 
 
 def _normal(seen: Seen, usual: float) -> str:
