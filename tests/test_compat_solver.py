@@ -9,8 +9,9 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from steps import nccl
 from steps.catalog import stack
-from steps.compat import candidates
+from steps.compat import candidates, effects
 from steps.compat.case import Case
 from steps.compat.groups import everything
 from steps.compat.outlook import before, exists, freed, outlook, topic
@@ -19,6 +20,7 @@ from steps.compat.wheels import LINES
 from steps.model.finding import Finding, Patch
 from steps.model.machine import Machine
 from steps.model.profile import Profile, answered
+from tests.scoring import machine as captured
 from tests.test_compat_cases import CARDS, machine
 
 SYSTEMS = (
@@ -212,3 +214,17 @@ def test_what_the_machine_alone_forbids_names_no_answer() -> None:
     assert (found.possible, found.conflict) == (False, ())
     assert [finding.code for finding in found.findings] == ["cuda-not-for-distro"]
     assert found.facts
+
+
+def test_a_fact_that_forbids_alone_names_no_answer_beside_it() -> None:
+    here = captured("xe9680-h100x8")
+    best = recommend(here).choices
+    assert best is not None
+    rows = next(choice for choice in nccl.choices(here, best) if choice.key == "nccl.interface").options
+    down = next(row for row in rows if row.mark == "bad")
+    reasons = effects.reasons(here, best, down.patch, down.label, down.findings)
+    assert [reason.kind for reason in reasons] == ["fact", "option"]
+    assert all(
+        not way.changes or {change.topic for change in way.changes} == {"interface"}
+        for way in effects.ways(here, best, down.patch, down.findings, None)
+    )

@@ -183,7 +183,9 @@ def _said(topic: str, words: Words) -> Words:
 
 
 def needed(machine: Machine, answers: Profile, patch: Patch, code: str) -> tuple[str, ...]:
-    """Return the topics of the answers without which the finding would not be there."""
+    """Return the topics of the answers without which the finding would not be there; none where it rests on facts alone."""
+    if code not in _codes(machine, answered(answers, patch)):
+        return ()
     own = {topic_of(key) for key in patch}
     others = (topic for topic in named(machine, answers) if topic not in own)
     return tuple(topic for topic in others if code not in _codes(machine, answered(without(answers, topic), patch)))
