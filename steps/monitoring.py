@@ -51,11 +51,10 @@ def check(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
 
 def actions(machine: Machine, answers: Profile, target: Target) -> tuple[AnyAction, ...]:
     """Return what installs the tools that were asked for and can be had."""
-    found: list[AnyAction] = []
-    for one in guide.tools():
-        if _wanted(answers, one) and _hindrance(machine, answers, one) is None:
-            found += _install(machine, answers, target, one)
-    return tuple(found)
+    tools = tuple(one for one in guide.tools() if _wanted(answers, one) and _hindrance(machine, answers, one) is None)
+    # One repository serves them all.
+    source = _repository(machine, answers) if any(one.repository for one in tools) else ()
+    return (*source, *(action for one in tools for action in _install(machine, answers, target, one)))
 
 
 def _fabric(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
@@ -163,7 +162,7 @@ def _install(machine: Machine, answers: Profile, target: Target, one: guide.Tool
         return tool.install(id, title, one.id, one.requirement, profile=answers, target=target, why=why)
     if one.how == "service" and one.unit:
         return (_service(id, one.unit, why),)
-    found: tuple[AnyAction, ...] = (*_repository(machine, answers, one), *_packages(machine, answers, one, title, why))
+    found = _packages(machine, answers, one, title, why)
     if one.unit is not None and target.root == "/" and machine.os.init in (None, "systemd"):
         found = (*found, _service(f"{id}-service", one.unit, why))
     if one.id == "container-toolkit":
@@ -188,11 +187,11 @@ def _names(machine: Machine, answers: Profile, one: guide.Tool) -> tuple[str, ..
     return tuple(name.replace("{cuda}", row.max_cuda.partition(".")[0]) for name in names) if row is not None else None
 
 
-def _repository(machine: Machine, answers: Profile, one: guide.Tool) -> tuple[AnyAction, ...]:
+def _repository(machine: Machine, answers: Profile) -> tuple[AnyAction, ...]:
     """Return what adds NVIDIA's repository, unless the driver or toolkit step does so already."""
     case, manager = Case(machine, answers), _manager(machine)
     added = driver_packages.driver_adds_repository(case) or bool(toolkit_plan.plan(case))
-    return () if not one.repository or manager is None or added else toolkit_plan.source(case, manager)
+    return () if manager is None or added else toolkit_plan.source(case, manager)
 
 
 def _packages(machine: Machine, answers: Profile, one: guide.Tool, title: Words, why: Words) -> tuple[AnyAction, ...]:

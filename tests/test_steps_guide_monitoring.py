@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from steps import monitoring
+from steps import monitoring, planning
 from steps.catalog import guide
 from steps.compat import driver_packages
 from steps.compat.case import Case
@@ -67,6 +67,21 @@ def test_nvidias_repository_is_added_for_the_container_toolkit_unless_another_st
     assert "repository.source" in {action.id for action in monitoring.actions(UBUNTU, wanted, WITH_UV)}
     with_toolkit = msgspec.structs.replace(wanted, toolkit=ToolkitAnswers(cuda="12.8"))
     assert "repository.source" not in {action.id for action in monitoring.actions(UBUNTU, with_toolkit, WITH_UV)}
+
+
+def test_two_tools_of_nvidias_repository_make_one_plan_in_which_it_is_added_once() -> None:
+    plan = planning.make_plan(UBUNTU, ALL, WITH_UV, 0.0)
+    ids = [action.id for action in plan.actions]
+    assert len(ids) == len(set(ids))
+    assert ids.index("repository.source") < ids.index("monitoring.dcgm-exporter") < ids.index("monitoring.container-toolkit")
+
+
+def test_a_plan_is_refused_where_two_of_its_actions_would_have_one_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A step with this fault is not there any more, so one is made.
+    twice = (Service(id="monitoring.x", title="t", unit="x.service"),) * 2
+    monkeypatch.setattr(monitoring, "actions", lambda *_: twice)
+    with pytest.raises(ValueError, match=r"two actions of one id: monitoring\.x$"):
+        planning.make_plan(UBUNTU, ALL, WITH_UV, 0.0)
 
 
 def test_the_exporter_is_the_one_for_the_cuda_of_the_driver_and_its_unit_is_enabled() -> None:
