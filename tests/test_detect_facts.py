@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from steps.compat.solve import judge
-from steps.detect import configuration, modules, smi, users
+from steps.detect import configuration, modules, networks, smi, users
 from steps.detect.capture import record
 from steps.detect.machine import detect
 from steps.detect.probes import Probes
@@ -450,3 +450,37 @@ def test_a_card_that_vanishes_while_it_is_read_leaves_less_and_nothing_wrong(que
     for card in detect(Vanishing(whole, questions)).accelerators:
         for field in card.__struct_fields__:
             assert getattr(card, field) in (getattr(full, field), None, (), False) or field in ("pcie", "kernel_driver")
+
+
+# -- networks ---------------------------------------------------------------------------------------------------------
+
+TOLD: list[dict[str, Any]] = [
+    {"ifname": "bond0", "master": "br0", "addr_info": []},
+    {"ifname": "br0", "addr_info": [{"local": "10.0.0.5", "prefixlen": 24}]},
+    {"ifname": "ens1f0", "master": "bond0", "addr_info": []},
+    {"ifname": "ens1f1", "addr_info": []},
+    {"ifname": "veth7", "master": "docker0", "addr_info": []},
+    {"ifname": "docker0", "addr_info": [{"local": "172.17.0.1", "prefixlen": 16}]},
+]
+
+
+def test_the_cards_below_a_bond_or_bridge_are_known_through_every_floor_and_a_members_master_too() -> None:
+    at = "/sys/class/net"
+    cards = ("ens1f0", "ens1f1")
+    files = {f"{at}/{one['ifname']}/type": "1\n" for one in TOLD} | {f"{at}/{name}/device/vendor": "0x15b3\n" for name in cards}
+    links = {f"{at}/{one['ifname']}": f"../../devices/virtual/net/{one['ifname']}" for one in TOLD if one["ifname"] not in cards}
+    host = captured(
+        files=files,
+        links={**links, f"{at}/ens1f1/master": "../bond0"},
+        dirs=[],
+        commands={"ip -j addr": {"status": 0, "stdout": json.dumps(TOLD)}},
+    )
+    found = {one.name: (one.kind, one.master, set(one.carriers)) for one in networks.networks(Probes(host), ())}
+    assert found == {
+        "br0": ("virtual", None, {"ens1f0", "ens1f1"}),
+        "bond0": ("virtual", "br0", {"ens1f0", "ens1f1"}),
+        "ens1f0": ("ethernet", "bond0", set()),
+        "ens1f1": ("ethernet", "bond0", set()),
+        "docker0": ("virtual", None, set()),
+        "veth7": ("virtual", "docker0", set()),
+    }

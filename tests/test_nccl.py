@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from steps import nccl
-from steps.compat import nccl as rules
-from steps.compat import nccl_conf
+from steps.compat import interfaces, nccl_conf
 from steps.model.action import FileIs, Write
 from steps.model.choice import Option
 from steps.model.finding import Finding
@@ -84,12 +83,71 @@ def test_nccl_is_left_to_choose_where_it_would_take_no_interface_that_leads_nowh
 
 def test_the_fastest_real_card_is_recommended_where_nccl_would_take_a_virtual_one_too() -> None:
     bridged = msgspec.structs.replace(LAB, networks=(*LAB.networks, Network(name="virbr0", kind="virtual", up=True)))
-    best = rules.best_interface(bridged)
+    best = interfaces.best_interface(bridged)
     assert best is not None
     assert best.name == "eno1np0"
     chosen = [option for option in options(bridged) if option.recommended]
     assert [option.value for option in chosen] == ["eno1np0"]
     assert "virbr0" in say("en", chosen[0].sentences[0])
+
+
+def test_the_bridge_of_virtual_machines_counts_until_the_nccl_that_runs_is_known_to_leave_it_alone() -> None:
+    bridged = msgspec.structs.replace(LAB, networks=(*LAB.networks, Network(name="virbr0", kind="virtual", up=True)))
+    assert [one.name for one in interfaces.misleading(bridged)] == ["virbr0"]
+    assert [one.name for one in interfaces.misleading(bridged, "2.18.1")] == ["virbr0"]
+    assert interfaces.misleading(bridged, "2.30.7") == ()
+    planned = answered(Profile(), {"frameworks.torch": "2.15.0", "frameworks.variant": "cu130"})
+    assert [option.value for option in options(bridged, planned) if option.recommended] == ["auto"]
+    older = answered(Profile(), {"frameworks.torch": "2.1.0", "frameworks.variant": "cu121"})
+    assert [option.value for option in options(bridged, older) if option.recommended] == ["eno1np0"]
+
+
+BONDED = msgspec.structs.replace(
+    LAB,
+    networks=(
+        Network(name="lo", kind="loopback", up=True, addresses=("127.0.0.1/8",)),
+        Network(name="bond0", kind="virtual", up=True, speed_mbps=50_000, addresses=("10.1.0.5/24",), carriers=("ens1f0", "ens1f1")),
+        Network(name="ens1f0", kind="ethernet", up=True, speed_mbps=25_000, master="bond0"),
+        Network(name="ens1f1", kind="ethernet", up=True, speed_mbps=25_000, master="bond0"),
+        Network(name="ens2", kind="ethernet", up=True, speed_mbps=200_000),
+        Network(name="ens3", kind="ethernet", up=True, speed_mbps=100_000, addresses=("fe80::3eec:efff:fe12:3456/64",)),
+        Network(name="eno1", kind="ethernet", up=True, speed_mbps=1_000, addresses=("192.168.1.5/24",)),
+        Network(name="tun0", kind="virtual", up=True, addresses=("10.8.0.2/24",)),
+    ),
+)
+
+
+def test_a_bond_over_cards_is_recommended_and_neither_its_members_nor_a_port_without_an_address() -> None:
+    best = interfaces.best_interface(BONDED)
+    assert best is not None
+    assert best.name == "bond0"
+    assert [option.value for option in options(BONDED) if option.recommended] == ["bond0"]
+    said = {option.value: (option.mark, say("en", option.tag), [one.code for one in option.findings]) for option in options(BONDED)}
+    assert said["bond0"] == ("good", "up", [])
+    assert said["eno1"] == ("good", "up", [])
+    assert said["ens1f0"] == ("bad", "no address", ["nccl-interface-without-address"])
+    assert said["ens2"] == ("bad", "no address", ["nccl-interface-without-address"])
+    member = next(option for option in options(BONDED) if option.value == "ens1f0")
+    assert "A part of bond0" in say("en", member.sentences[0])
+
+
+def test_a_bridge_over_cards_is_no_network_of_containers_whatever_it_is_called() -> None:
+    bridge = Network(name="br-lan", kind="virtual", up=True, addresses=("10.2.0.5/24",), carriers=("eno1",))
+    assert interfaces.reason_against(bridge) is None
+    assert interfaces.reason_against(msgspec.structs.replace(bridge, carriers=())) == "containers"
+
+
+def test_without_any_address_known_the_fastest_card_that_is_up_is_taken() -> None:
+    silent = Machine(networks=(Network(name="a0", kind="ethernet", up=True, speed_mbps=1000), Network(name="b0", kind="ethernet", up=True)))
+    best = interfaces.best_interface(silent)
+    assert best is not None
+    assert best.name == "a0"
+
+
+def test_an_interface_without_an_address_is_an_error_where_it_is_asked_for() -> None:
+    finding = found(BONDED, interface="ens1f1")["nccl-interface-without-address"]
+    assert (finding.severity, finding.fix) == ("error", {"nccl.interface": "bond0"})
+    assert "bond0 (50 Gb/s)" in say_finding("en", finding, "remedy")
 
 
 def test_a_card_that_is_written_down_comes_with_the_warning_that_its_name_may_change() -> None:

@@ -106,6 +106,14 @@ class Virtual(Record):
     what: Literal["containers", "virtual-machines", "vpn", "kernel"]
 
 
+class LeftAlone(Record):
+    """Prefixes of interface names that NCCL's own search leaves alone, and the first release that does; `None` where all do."""
+
+    prefixes: tuple[str, ...]
+    since: str | None = None
+    source: str
+
+
 class Tool(Record):
     """A monitoring or container tool and how it comes."""
 
@@ -187,6 +195,11 @@ def on_board(name: str | None) -> OnBoard | None:
 def virtual(interface: str) -> Virtual | None:
     """Return the row that explains a virtual interface by its name; `None` for any other name."""
     return next((row for row in rows("guide.toml", "virtual", Virtual) if interface.startswith(row.prefixes)), None)
+
+
+def left_alone() -> tuple[LeftAlone, ...]:
+    """Return which interfaces NCCL does not take by itself."""
+    return rows("guide.toml", "left_alone", LeftAlone)
 
 
 def goals() -> tuple[Goal, ...]:
