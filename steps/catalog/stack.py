@@ -158,6 +158,8 @@ class Distribution(Record):
     headers: tuple[str, ...] = ()
     key_certificate: str | None = None
     components: tuple[str, ...] = ()
+    dkms: Literal["extra"] | None = None
+    """Where DKMS comes from; "extra": not from the distribution's own archive."""
     secure_boot: str | None = None
     status: str | None = None
     note: str | None = None
@@ -253,6 +255,27 @@ def distribution_of(os_id: str | None, version: str | None) -> Distribution | No
         if os_id in row.os and (row.version == "rolling" or (version and row.version in (version, version.split(".", maxsplit=1)[0]))):
             return row
     return None
+
+
+class ExtraSource(Record):
+    """How a distribution is given EPEL.
+
+    `release` is EPEL's package (at `url` where the archive has none), `builders` what the repository of builders may be called.
+    """
+
+    os: tuple[str, ...]
+    version: str
+    release: str
+    url: str | None = None
+    builders: tuple[str, ...]
+    source: str
+
+
+@remembered
+def extra_source(os_id: str | None, version: str | None) -> ExtraSource | None:
+    """Return how EPEL comes to a distribution, by its major; `None` when we do not know."""
+    known: tuple[ExtraSource, ...] = rows("distros.toml", "extra", ExtraSource)
+    return next((row for row in known if os_id in row.os and row.version == version), None)
 
 
 def newer(row: Branch) -> tuple[int, ...]:

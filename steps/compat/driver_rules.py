@@ -7,6 +7,7 @@ from itertools import chain
 
 from steps.catalog.versions import number
 from steps.compat.case import Case, Gpu
+from steps.compat.extra_sources import source_unknown
 from steps.compat.findings import Bound, beyond, driver_finding
 from steps.compat.offer_rules import driver_not_in_lists
 from steps.compat.state_rules import driver_blocked, driver_failing, driver_mismatch, driver_not_loaded, gpu_in_use
@@ -200,6 +201,7 @@ RULES: tuple[Callable[[Case], Found], ...] = (
     driver_not_offered,
     driver_offer_unknown,
     driver_not_in_lists,
+    source_unknown,
     kernel_too_new_for_driver,
     secure_boot_unsigned_module,
     driver_end_of_life,
