@@ -14,10 +14,13 @@ from steps.detect import configuration, modules, networks, smi, users
 from steps.detect.capture import record
 from steps.detect.machine import detect
 from steps.detect.probes import Probes
+from steps.doctor.facts import modules as said_modules
+from steps.doctor.facts import owners
 from steps.host import users as holders
 from steps.host.base import Result
 from steps.host.captured import CapturedHost, parse_capture
 from steps.host.local import USERS
+from steps.managers.base import module_files
 from steps.model.machine import Accelerator, Machine
 from steps.model.profile import Profile, answered
 from tests import scoring
@@ -124,6 +127,34 @@ def test_a_bridge_is_described_by_its_bytes_and_a_capture_of_it_hides_the_serial
 
 MODINFO = "filename: /lib/modules/x/nvidia.ko\nversion:        {}\nlicense:        {}\nsigner:         {}\nvermagic: x\n"
 TREE = "/lib/modules/{}/updates/dkms/nvidia.ko"
+
+
+PLACES = (
+    "updates/dkms/nvidia.ko.zst",
+    "extra/nvidia/nvidia.ko",
+    "extra/drivers/video/nvidia/nvidia.ko",
+    "weak-updates/nvidia/nvidia.ko",
+    "kernel/drivers/video/nvidia.ko",
+    "kernel/nvidia-580/nvidia.ko",
+    "video/nvidia.ko",
+)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_module_is_seen_wherever_packages_and_installers_put_it_by_all_who_look(place: str) -> None:
+    kernel = "5.14.0-427.13.1.el9_4.x86_64"
+    path = f"/lib/modules/{kernel}/{place}"
+    host = recorded(files={path: "", f"/lib/modules/{kernel}/modules.dep": ""})
+    assert module_files(host, "nvidia", kernel) == (path,)
+    assert [one.present for one in modules.modules(Probes(host), None, nvidia=True)] == [True]
+    assert [one.path for one in said_modules.modules(Probes(host)).files or ()] == [path]
+    assert [one.path for one in owners.owners(Probes(host)).files] == [path]
+
+
+def test_the_kernels_own_module_of_a_similar_name_is_not_the_drivers() -> None:
+    host = recorded(files={"/lib/modules/6.8.0-60-generic/kernel/drivers/platform/x86/nvidia-wmi-ec-backlight.ko": ""})
+    assert module_files(host, "nvidia", "6.8.0-60-generic") == ()
+    assert owners.owners(Probes(host)).files == ()
 
 
 def kernels() -> CapturedHost:
