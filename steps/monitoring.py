@@ -18,7 +18,6 @@ from steps.model.profile import Profile
 KEY: StepKey = "monitoring"
 _RECOMMENDED = ("nvitop",)
 _IMPOSSIBLE = ("monitoring-needs-gpu", "monitoring-other-cards", "monitoring-no-systemd")
-_FABRIC_GUIDE = "https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide"
 _MAKERS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "habana": "Habana"}
 _HERE: dict[str, ManagerName] = {"apt": "apt", "dnf": "dnf"}
 """The package managers whose installs can be tried out before they are run."""
@@ -58,7 +57,7 @@ def actions(machine: Machine, answers: Profile, target: Target) -> tuple[AnyActi
 
 
 def _fabric(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
-    """Return that the service is down by which NVSwitches join the cards; a driver that is planned brings it along."""
+    """Return that the service is down by which NVSwitches join the cards; a planned driver brings it, or says that it cannot."""
     state, version = machine.driver.fabric_manager, machine.driver.kernel_version
     kept = Case(machine, answers).driver.origin != "planned"
     if not machine.nvswitches or state in (None, "active", "activating", "reloading") or version is None or not kept:
@@ -73,7 +72,7 @@ def _fabric(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
             subject="nvidia-fabricmanager",
             params=params,
             because=because,
-            source=_FABRIC_GUIDE,
+            source=driver_packages.FABRIC_GUIDE,
         ),
     )
 

@@ -292,6 +292,38 @@ def test_rocky_takes_the_repositorys_own_file_and_a_stream() -> None:
     assert packages(actions["driver.install"]) == ("nvidia-open",)
 
 
+SWITCHED = ("h100",) * 8
+
+
+@pytest.mark.parametrize(
+    ("system", "branch", "name"),
+    [
+        ("rocky 9.4", "580", "nvidia-fabricmanager"),
+        ("rhel 9.4", "570", "nvidia-fabric-manager"),
+        ("amzn 2023", "580", "nvidia-fabricmanager"),
+    ],
+)
+def test_on_dnf_cards_behind_nvswitch_get_the_fabric_manager_under_its_name_there(system: str, branch: str, name: str) -> None:
+    here = machine(*SWITCHED, system=system, kernel="5.14.0-427.el9.x86_64")
+    answers = profile(driver_branch=branch, driver_flavor="open", driver_source="nvidia-repo")
+    fabric = planned(here, answers)["driver.fabric"]
+
+    assert isinstance(fabric, Packages)
+    assert (fabric.manager, fabric.install) == ("dnf", (name,))
+    assert "fabric-manager-unknown" not in {finding.code for finding in driver.check(here, answers)}
+
+
+def test_where_the_fabric_managers_name_is_not_known_the_plan_is_refused() -> None:
+    answers = profile(driver_branch="580", driver_flavor="open", driver_source="nvidia-repo")
+    here = machine(*SWITCHED, system="opensuse-leap 15.6")
+    found = {finding.code: finding.severity for finding in driver.check(here, answers)}
+    assert found["fabric-manager-unknown"] == "error"
+    assert "driver.fabric" not in planned(here, answers)
+    assert "fabric-manager-unknown" not in {finding.code for finding in driver.check(machine("h100", system="opensuse-leap 15.6"), answers)}
+    kept = msgspec.structs.replace(here, driver=machine(driver="580.95.05").driver)
+    assert "fabric-manager-unknown" not in {finding.code for finding in driver.check(kept, Profile())}
+
+
 @pytest.mark.parametrize(("system", "name"), [("rocky 8.10", "powertools"), ("almalinux 9.4", "crb"), ("rocky 10.0", "crb")])
 def test_a_system_whose_archive_lacks_dkms_is_given_epel_before_the_driver(system: str, name: str) -> None:
     here = machine("4090", system=system, kernel="5.14.0-427.el9.x86_64")

@@ -257,6 +257,23 @@ def distribution_of(os_id: str | None, version: str | None) -> Distribution | No
     return None
 
 
+class FabricPackage(Record):
+    """What NVIDIA's repository calls the fabric manager of the branches from `first` on."""
+
+    manager: str
+    first: str
+    package: str
+    source: str
+
+
+@remembered
+def fabric_package(manager: str, branch: str | None) -> str | None:
+    """Return the package of a branch's fabric manager in NVIDIA's repository; `None` where we do not know its name."""
+    known: tuple[FabricPackage, ...] = rows("drivers.toml", "fabric", FabricPackage)
+    fitting = [row for row in known if row.manager == manager and branch is not None and number(row.first) <= number(branch)]
+    return max(fitting, key=lambda row: number(row.first)).package if fitting else None
+
+
 class ExtraSource(Record):
     """How a distribution is given EPEL.
 

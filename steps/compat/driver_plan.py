@@ -253,8 +253,9 @@ def _fabric(case: Case, target: Target) -> tuple[AnyAction, ...]:
     if name is None:
         return ()
     title, why = phrase("driver.action.fabric"), phrase("driver.why.fabric")
+    manager = case.distribution.manager if case.distribution else "apt"
     found: list[AnyAction] = [
-        installing("apt", "driver.fabric", title, (name,), why=why, needs=("driver.install",), download_bytes=4_000_000, seconds=15)
+        installing(manager, "driver.fabric", title, (name,), why=why, needs=("driver.install",), download_bytes=4_000_000, seconds=15)
     ]
     unit = "nvidia-fabricmanager.service"
     if target.root == "/" and not _needs_reboot(case):
