@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steps.catalog import guide, stack
-from steps.compat import container_plan, driver_packages, toolkit_plan
+from steps.compat import container_plan, driver_packages, persistence_plan, toolkit_plan
 from steps.compat.case import Case
 from steps.detect import measures
 from steps.managers import tool
@@ -159,8 +159,10 @@ def _install(machine: Machine, answers: Profile, target: Target, one: guide.Tool
     id, title, why = f"monitoring.{one.id}", phrase("monitoring.action.install", tool=one.label), phrase(f"monitoring.explain.{one.id}")
     if one.how == "python-tool" and one.requirement:
         return tool.install(id, title, one.id, one.requirement, profile=answers, target=target, why=why)
-    if one.how == "service" and one.unit:
-        return (_service(id, one.unit, why),)
+    if one.how == "service":
+        case = Case(machine, answers)
+        runs = machine.driver.state == "working" and case.driver.origin != "planned" and target.root == "/"
+        return persistence_plan.actions(id, why, off=persistence_plan.keeps_off(case), runs=runs, root=target.root)
     found = _packages(machine, answers, one, title, why)
     if one.unit is not None and target.root == "/" and machine.os.init in (None, "systemd"):
         found = (*found, _service(f"{id}-service", one.unit, why))

@@ -141,6 +141,29 @@ class Tool(Record):
     source: str
 
 
+class IdleUnit(Record):
+    """Packages whose unit of the persistence daemon leaves the mode off, and the drop-in that turns it on."""
+
+    os: tuple[str, ...]
+    sources: tuple[str, ...]
+    """Where a driver with such packages comes from."""
+    packages: tuple[str, ...]
+    """How the names of such packages begin."""
+    path: str
+    text: str
+    source: str
+
+    def is_with(self, package: str) -> bool:
+        """Return whether a package is, or brings along, one with such a unit."""
+        return package.startswith(self.packages)
+
+
+def idle_unit() -> IdleUnit:
+    """Return which packages leave persistence mode off, and what turns it on."""
+    (row,) = rows("monitoring.toml", "idle_unit", IdleUnit)
+    return row
+
+
 def demand(item: str) -> Demand:
     """Return the demand on one measure."""
     found: tuple[Demand, ...] = rows("guide.toml", "demand", Demand)

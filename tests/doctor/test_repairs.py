@@ -14,7 +14,7 @@ from steps.doctor.evidence import Evidence
 from steps.doctor.repairs.all import repair_of, repairers
 from steps.doctor.rules.base import Candidate
 from steps.host.captured import Capture, CapturedHost, Recorded
-from steps.model.action import Manual, Packages, Run, Write
+from steps.model.action import Manual, Packages, Run, Service, Write
 from steps.text import lookup, say
 from tests.doctor import kit
 
@@ -68,6 +68,15 @@ def all_of(manager: System) -> list[tuple[str, Repair]]:
 @pytest.mark.parametrize("manager", ["apt", "dnf", "pacman"])
 def test_every_fault_has_a_step_and_a_proof(manager: System) -> None:
     assert [id for id, repair in all_of(manager) if not repair.steps or repair.verify is None] == []
+
+
+def test_persistence_is_turned_on_in_a_unit_that_leaves_it_off_and_else_by_enabling_the_unit() -> None:
+    (ubuntu,) = repaired(machine("apt"), "persistence-off-slow-gpu-init").steps
+    (file,) = (action for action in ubuntu.actions if isinstance(action, Write))
+    assert "--persistence-mode" in (file.text or "")
+    assert ubuntu.undo is not None
+    (fedora,) = repaired(machine("dnf"), "persistence-off-slow-gpu-init").steps
+    assert [type(action) for action in fedora.actions] == [Service]
 
 
 def test_no_row_is_hidden_by_a_builder() -> None:
