@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from steps import nccl
-from steps.compat import interfaces, nccl_conf
+from steps.compat import interfaces, nccl_conf, transport
 from steps.model.action import FileIs, Write
 from steps.model.choice import Option
 from steps.model.finding import Finding
@@ -214,6 +214,23 @@ def test_no_infiniband_is_a_remark_for_several_gpus_and_not_said_of_a_card_that_
     assert "nccl-no-infiniband" not in found(plain, infiniband="off")
     assert "nccl-no-infiniband" not in found(LAB)
     assert "nccl-no-infiniband" not in found(msgspec.structs.replace(plain, accelerators=(CARD,)))
+
+
+@pytest.mark.parametrize(
+    ("name", "chip", "architecture", "way"),
+    [
+        ("NVIDIA GeForce RTX 3090", "GA102", "ampere", "memory"),
+        ("NVIDIA GeForce RTX 2080 Ti", "TU102", "turing", "memory"),
+        ("NVIDIA GeForce GTX 1080 Ti", "GP102", "pascal", "pcie"),
+        ("NVIDIA RTX A6000", "GA102", "ampere", "pcie"),
+    ],
+)
+def test_geforce_cards_since_turing_copy_through_memory_unless_nvlink_joins_them(name: str, chip: str, architecture: str, way: str) -> None:
+    card = Accelerator(vendor="nvidia", name=name, chip=chip, architecture=architecture)
+    apart = Machine(accelerators=(card, card), links=(Link(a=0, b=1, kind="PHB"),))
+    assert [one.way for one in transport.pairs(apart)] == [way]
+    joined = msgspec.structs.replace(apart, links=(Link(a=0, b=1, kind="NV4"),))
+    assert [one.way for one in transport.pairs(joined)] == ["nvlink"]
 
 
 def test_geforce_cards_without_p2p_are_told_so_and_cards_with_it_are_not() -> None:
