@@ -108,7 +108,9 @@ def _option(machine: Machine, answers: Profile, one: guide.Tool) -> Option:
         tag = phrase("monitoring.tag.installed")
     traps = tuple(Note(label="trap", text=phrase(f"monitoring.trap.{trap}")) for trap in one.traps)
     scrape = tuple(Note(label="file", text=line, command=True) for line in one.scrape)
-    leads: tuple[Note, ...] = () if hindrance and mark == "bad" else (Note(label="leads-to", text=f"$ {one.command}", command=True),)
+    leads: tuple[Note, ...] = (
+        () if hindrance and mark == "bad" else (Note(label="leads-to", text=f"$ {one.command_with(machine.tools)}", command=True),)
+    )
     return Option(
         value=one.id,
         label=one.label,
@@ -144,7 +146,7 @@ def _hindrance(machine: Machine, answers: Profile, one: guide.Tool) -> Finding |
 def _said(code: str, one: guide.Tool, **more: str) -> Finding:
     """Return a finding about one tool; asked for in vain it is left out of the plan, and nothing else depends on it."""
     severity: Severity = "warning" if code in _IMPOSSIBLE else "info"
-    params = {"tool": one.label, "command": one.command, **more}
+    params = {"tool": one.label, **more}
     return Finding(code=code, severity=severity, step=KEY, subject=one.label, params=params, source=one.source, fix={one.key: None})
 
 

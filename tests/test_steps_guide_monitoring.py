@@ -119,6 +119,22 @@ def test_the_driver_is_awake_only_when_every_card_says_so(told: str, awake: bool
     assert persistence.awake(told) is awake
 
 
+@pytest.mark.parametrize(
+    ("docker", "way"),
+    [
+        ("20.10.24", "--gpus all"),
+        ("28.1.1", "--gpus all"),
+        ("28.2.2", "--device nvidia.com/gpu=all"),
+        ("29.0.0", "--device nvidia.com/gpu=all"),
+        (None, "--gpus all"),
+    ],
+)
+def test_the_shown_command_is_one_that_this_docker_understands(docker: str | None, way: str) -> None:
+    here = msgspec.structs.replace(UBUNTU, tools={"docker": docker})
+    shown = [note.text for note in options(here)["container-toolkit"].notes if note.label == "leads-to"]
+    assert shown == [f"$ docker run --rm {way} ubuntu nvidia-smi -L"]
+
+
 def test_two_tools_of_nvidias_repository_make_one_plan_in_which_it_is_added_once() -> None:
     plan = planning.make_plan(UBUNTU, ALL, WITH_UV, 0.0)
     ids = [action.id for action in plan.actions]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from steps.catalog.load import rows
+from steps.catalog.versions import at_least
 from steps.model.base import Record
 
 
@@ -114,6 +115,15 @@ class LeftAlone(Record):
     source: str
 
 
+class Newer(Record):
+    """A command that works from a release of a program on; `program` is what `Machine.tools` calls it."""
+
+    program: str
+    since: str
+    command: str
+    source: str
+
+
 class Tool(Record):
     """A monitoring or container tool and how it comes."""
 
@@ -138,7 +148,14 @@ class Tool(Record):
     """The vendors it is for; empty: it is of use without a GPU."""
     command: str
     """What a person types to use it."""
+    newer: Newer | None = None
+    """What they type where a program is known to be new enough."""
     source: str
+
+    def command_with(self, versions: Mapping[str, str | None]) -> str:
+        """Return what a person types with these versions of programs; what is not known counts as old."""
+        have = versions.get(self.newer.program) if self.newer else None
+        return self.newer.command if self.newer and have and at_least(have, self.newer.since) else self.command
 
 
 class IdleUnit(Record):
