@@ -102,6 +102,30 @@ def test_the_bridge_of_virtual_machines_counts_until_the_nccl_that_runs_is_known
     assert [option.value for option in options(bridged, older) if option.recommended] == ["eno1np0"]
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "NCCL_MIN_NCHANNELS",
+        "NCCL_DEBUG_TIMESTAMP_FORMAT",
+        "NCCL_CTA_POLICY",
+        "NCCL_NETDEVS_POLICY",
+        "NCCL_COLLNET_NODE_THRESHOLD",
+        "NCCL_OOB_NET_IFNAME",
+        "NCCL_LAUNCH_MODE",
+        "NCCL_P2P_PXN_LEVEL",
+        "NCCL_SOCKET_SNDBUF",
+    ],
+)
+def test_a_variable_that_an_nccl_reads_is_not_called_unknown(name: str) -> None:
+    assert "nccl-unknown-variable" not in found(extra={name: "1"})
+
+
+def test_of_a_name_that_the_tables_lack_nothing_but_that_is_said() -> None:
+    finding = found(extra={"NCCL_SOCKET_IFNAMES": "eth0"})["nccl-unknown-variable"]
+    assert say_finding("en", finding, "sentence") == "NCCL_SOCKET_IFNAMES is not in our tables of NCCL's variables."
+    assert finding.source is not None
+
+
 BONDED = msgspec.structs.replace(
     LAB,
     networks=(

@@ -228,6 +228,20 @@ def nccl_variables() -> Mapping[str, NcclVariable]:
     return {row.name: row for row in rows("nccl.toml", "variable", NcclVariable)}
 
 
+class NcclAlso(Record):
+    """Names that an NCCL reads, and of which the tables say nothing more."""
+
+    names: tuple[str, ...]
+    source: str
+
+
+@remembered
+def nccl_names() -> frozenset[str]:
+    """Return every name that an NCCL of the tables reads, described or not."""
+    also: tuple[NcclAlso, ...] = rows("nccl.toml", "also", NcclAlso)
+    return frozenset(nccl_variables()).union(*(row.names for row in also))
+
+
 class NcclSupport(Record):
     """The first NCCL that drives cards of an architecture."""
 
