@@ -79,6 +79,17 @@ def test_persistence_is_turned_on_in_a_unit_that_leaves_it_off_and_else_by_enabl
     assert [type(action) for action in fedora.actions] == [Service]
 
 
+@pytest.mark.parametrize(("version", "name"), [("570.124.06", "nvidia-fabric-manager"), ("580.95.05", "nvidia-fabricmanager")])
+def test_the_fabric_manager_is_asked_for_by_the_name_that_it_has_in_nvidias_dnf_repository(version: str, name: str) -> None:
+    files = {"/etc/os-release": "ID=rocky\nID_LIKE=rhel\n", "/sys/module/nvidia/version": f"{version}\n"}
+    commands = {"rpm -qa": Recorded(stdout=f"nvidia-driver-{version}-1.el9.x86_64\n", status=0)}
+    seen = Evidence(CapturedHost(Capture(schema="bringup/capture", version=1, files=dict(files), commands=commands), "capture.json"))
+    step = repaired(seen, "fabricmanager-not-running").steps[0]
+    (action,) = step.actions
+    assert isinstance(action, Packages)
+    assert (action.manager, action.install) == ("dnf", (name,))
+
+
 def test_no_row_is_hidden_by_a_builder() -> None:
     assert {id for id, _ in repair_rows()} & set(repairers()) == set()
     assert {id for id, _ in repair_rows()} | set(repairers()) <= set(diagnoses())
