@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from steps.catalog import stack
+from steps.catalog import package_sources
 from steps.catalog.versions import line, number
 from steps.compat.case import Case, repository_arch
 from steps.compat.system_rules import archive_variant, signed
@@ -129,7 +129,7 @@ def fabric_manager(case: Case) -> str | None:
     if row is None or not switched(case):
         return None
     if row.manager != "apt":
-        return stack.fabric_package(row.manager, case.driver.branch) if case.driver.source == "nvidia-repo" else None
+        return package_sources.fabric_package(row.manager, case.driver.branch) if case.driver.source == "nvidia-repo" else None
     if case.driver.source == "nvidia-repo" and number(case.driver.branch or "") >= (590,):
         return "nvidia-fabricmanager"
     return f"nvidia-fabricmanager-{case.driver.branch}"

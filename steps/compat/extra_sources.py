@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from steps.catalog import stack
+from steps.catalog import package_sources
 from steps.compat.case import Case
 from steps.compat.findings import driver_finding
 from steps.model.action import AnyAction, Command, PackagesAre, Run, Succeeds, installing
@@ -22,13 +22,15 @@ def wanted(case: Case) -> bool:
 
 def plan(case: Case) -> tuple[AnyAction, ...]:
     """Return what makes DKMS to be had; empty where nothing is needed, and where it is not known how."""
-    row = stack.extra_source(case.machine.os.id, case.distribution.version if case.distribution else None) if wanted(case) else None
+    row = (
+        package_sources.extra_source(case.machine.os.id, case.distribution.version if case.distribution else None) if wanted(case) else None
+    )
     if row is None:
         return ()
     return (_release(row), _builders(row, case.machine.os.arch or "x86_64"))
 
 
-def _release(row: stack.ExtraSource) -> AnyAction:
+def _release(row: package_sources.ExtraSource) -> AnyAction:
     """Return what brings EPEL: a package of the distribution, or the one that Fedora offers."""
     title, why = phrase("driver.action.extra", name=row.release), phrase("driver.why.extra")
     if row.url is None:
@@ -45,7 +47,7 @@ def _release(row: stack.ExtraSource) -> AnyAction:
     )
 
 
-def _builders(row: stack.ExtraSource, arch: str) -> AnyAction:
+def _builders(row: package_sources.ExtraSource, arch: str) -> AnyAction:
     """Return what turns on the repository of builders: EPEL's own command knows its name on each kin, with or without a subscription."""
     names = "|".join(re.escape(name.format(arch=arch)) for name in row.builders)
     # A section of a file, up to the next one, in which it is turned on; one that was on before is left on by undo.
@@ -64,7 +66,7 @@ def _builders(row: stack.ExtraSource, arch: str) -> AnyAction:
 
 def source_unknown(case: Case) -> tuple[Finding, ...]:
     """DKMS is not in the archive of this system, and it is not known how its extra packages are turned on."""
-    if not wanted(case) or case.distribution is None or stack.extra_source(case.machine.os.id, case.distribution.version):
+    if not wanted(case) or case.distribution is None or package_sources.extra_source(case.machine.os.id, case.distribution.version):
         return ()
     return (
         driver_finding(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from steps.catalog import stack
+from steps.catalog import package_sources
 from steps.doctor import numbers
 from steps.doctor.diagnosis import Step
 from steps.doctor.evidence import Evidence
@@ -190,6 +190,6 @@ def _fabric(seen: Evidence) -> Step:
         return person("fabric", version="?")
     manager = manager_of(seen)
     branch = numbers.branch(told)
-    usual = stack.fabric_package(manager or "", branch) or f"nvidia-fabricmanager-{branch}"
+    usual = package_sources.fabric_package(manager or "", branch) or f"nvidia-fabricmanager-{branch}"
     name = next((row.name for row in seen.packages.named(r"(nvidia-fabric-?manager)(-.*)?")), usual)
     return install("fabric", manager, f"{name}={told}-*" if manager == "apt" else name, version=told)
