@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steps.catalog import guide, stack
-from steps.compat import container_plan, driver_packages, toolkit_plan
+from steps.compat import container_plan, driver_packages, persistence_plan, toolkit_plan
 from steps.compat.case import Case
 from steps.detect import measures
 from steps.managers import tool
@@ -18,7 +18,6 @@ from steps.model.profile import Profile
 KEY: StepKey = "monitoring"
 _RECOMMENDED = ("nvitop",)
 _IMPOSSIBLE = ("monitoring-needs-gpu", "monitoring-other-cards", "monitoring-no-systemd")
-_FABRIC_GUIDE = "https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide"
 _MAKERS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "habana": "Habana"}
 _HERE: dict[str, ManagerName] = {"apt": "apt", "dnf": "dnf"}
 """The package managers whose installs can be tried out before they are run."""
@@ -51,15 +50,14 @@ def check(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
 
 def actions(machine: Machine, answers: Profile, target: Target) -> tuple[AnyAction, ...]:
     """Return what installs the tools that were asked for and can be had."""
-    found: list[AnyAction] = []
-    for one in guide.tools():
-        if _wanted(answers, one) and _hindrance(machine, answers, one) is None:
-            found += _install(machine, answers, target, one)
-    return tuple(found)
+    tools = tuple(one for one in guide.tools() if _wanted(answers, one) and _hindrance(machine, answers, one) is None)
+    # One repository serves them all.
+    source = _repository(machine, answers) if any(one.repository for one in tools) else ()
+    return (*source, *(action for one in tools for action in _install(machine, answers, target, one)))
 
 
 def _fabric(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
-    """Return that the service is down by which NVSwitches join the cards; a driver that is planned brings it along."""
+    """Return that the service is down by which NVSwitches join the cards; a planned driver brings it, or says that it cannot."""
     state, version = machine.driver.fabric_manager, machine.driver.kernel_version
     kept = Case(machine, answers).driver.origin != "planned"
     if not machine.nvswitches or state in (None, "active", "activating", "reloading") or version is None or not kept:
@@ -74,7 +72,7 @@ def _fabric(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
             subject="nvidia-fabricmanager",
             params=params,
             because=because,
-            source=_FABRIC_GUIDE,
+            source=driver_packages.FABRIC_GUIDE,
         ),
     )
 
@@ -110,7 +108,9 @@ def _option(machine: Machine, answers: Profile, one: guide.Tool) -> Option:
         tag = phrase("monitoring.tag.installed")
     traps = tuple(Note(label="trap", text=phrase(f"monitoring.trap.{trap}")) for trap in one.traps)
     scrape = tuple(Note(label="file", text=line, command=True) for line in one.scrape)
-    leads: tuple[Note, ...] = () if hindrance and mark == "bad" else (Note(label="leads-to", text=f"$ {one.command}", command=True),)
+    leads: tuple[Note, ...] = (
+        () if hindrance and mark == "bad" else (Note(label="leads-to", text=f"$ {one.command_with(machine.tools)}", command=True),)
+    )
     return Option(
         value=one.id,
         label=one.label,
@@ -146,7 +146,7 @@ def _hindrance(machine: Machine, answers: Profile, one: guide.Tool) -> Finding |
 def _said(code: str, one: guide.Tool, **more: str) -> Finding:
     """Return a finding about one tool; asked for in vain it is left out of the plan, and nothing else depends on it."""
     severity: Severity = "warning" if code in _IMPOSSIBLE else "info"
-    params = {"tool": one.label, "command": one.command, **more}
+    params = {"tool": one.label, **more}
     return Finding(code=code, severity=severity, step=KEY, subject=one.label, params=params, source=one.source, fix={one.key: None})
 
 
@@ -161,9 +161,11 @@ def _install(machine: Machine, answers: Profile, target: Target, one: guide.Tool
     id, title, why = f"monitoring.{one.id}", phrase("monitoring.action.install", tool=one.label), phrase(f"monitoring.explain.{one.id}")
     if one.how == "python-tool" and one.requirement:
         return tool.install(id, title, one.id, one.requirement, profile=answers, target=target, why=why)
-    if one.how == "service" and one.unit:
-        return (_service(id, one.unit, why),)
-    found: tuple[AnyAction, ...] = (*_repository(machine, answers, one), *_packages(machine, answers, one, title, why))
+    if one.how == "service":
+        case = Case(machine, answers)
+        runs = machine.driver.state == "working" and case.driver.origin != "planned" and target.root == "/"
+        return persistence_plan.actions(id, why, off=persistence_plan.keeps_off(case), runs=runs, root=target.root)
+    found = _packages(machine, answers, one, title, why)
     if one.unit is not None and target.root == "/" and machine.os.init in (None, "systemd"):
         found = (*found, _service(f"{id}-service", one.unit, why))
     if one.id == "container-toolkit":
@@ -188,11 +190,11 @@ def _names(machine: Machine, answers: Profile, one: guide.Tool) -> tuple[str, ..
     return tuple(name.replace("{cuda}", row.max_cuda.partition(".")[0]) for name in names) if row is not None else None
 
 
-def _repository(machine: Machine, answers: Profile, one: guide.Tool) -> tuple[AnyAction, ...]:
+def _repository(machine: Machine, answers: Profile) -> tuple[AnyAction, ...]:
     """Return what adds NVIDIA's repository, unless the driver or toolkit step does so already."""
     case, manager = Case(machine, answers), _manager(machine)
     added = driver_packages.driver_adds_repository(case) or bool(toolkit_plan.plan(case))
-    return () if not one.repository or manager is None or added else toolkit_plan.source(case, manager)
+    return () if manager is None or added else toolkit_plan.source(case, manager)
 
 
 def _packages(machine: Machine, answers: Profile, one: guide.Tool, title: Words, why: Words) -> tuple[AnyAction, ...]:

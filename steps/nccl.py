@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from steps.compat import interfaces, nccl_conf, nccl_rows, together_rules, transport
 from steps.compat import nccl as rules
-from steps.compat import nccl_conf, nccl_rows, transport
+from steps.compat.case import Case
 from steps.detect import measures
 from steps.model.action import AnyAction, FileIs, Write
 from steps.model.base import Words, phrase
@@ -90,27 +91,39 @@ def _write(path: str, text: str) -> Write:
 
 def _interfaces(machine: Machine, answers: Profile) -> tuple[Option, ...]:
     """Return the real cards, fastest first, then NCCL's own choice, then what is ruled out."""
-    best = rules.best_interface(machine)
-    misled = len(judged(machine)) > 1 and best is not None and bool(rules.misleading(machine))
-    fitting = [one for one in machine.networks if rules.reason_against(one) is None]
-    fitting.sort(key=lambda one: (one is not best, one.kind not in ("ethernet", "infiniband"), -(one.speed_mbps or 0), one.name))
-    ruled_out = [one for one in machine.networks if rules.reason_against(one) is not None]
+    best = interfaces.best_interface(machine)
+    misled = len(judged(machine)) > 1 and best is not None and bool(_misleading(machine, answers))
+    fitting = [one for one in machine.networks if interfaces.reason_against(one, machine.networks) is None]
+    fitting.sort(key=lambda one: (one is not best, not interfaces.real(one), -(interfaces.speed(machine, one) or 0), one.name))
+    ruled_out = [one for one in machine.networks if interfaces.reason_against(one, machine.networks) is not None]
     rows = [_interface(machine, answers, one, recommended=misled and one is best) for one in fitting]
     rows.append(_automatic(machine, answers, recommended=not misled))
     rows += [_interface(machine, answers, one, recommended=False) for one in ruled_out]
     return tuple(rows)
 
 
+def _misleading(machine: Machine, answers: Profile) -> tuple[Network, ...]:
+    """Return the interfaces that the NCCL of the planned PyTorch, or an older one where that is not known, would take in vain."""
+    pins = (pin.partition("==") for pin in together_rules.torch_needs(Case(machine, answers)))
+    release = next((version for name, _, version in pins if name.startswith("nvidia-nccl-")), None)
+    return interfaces.misleading(machine, release)
+
+
 def _interface(machine: Machine, answers: Profile, network: Network, *, recommended: bool) -> Option:
     """Return the row of one interface."""
     finding = rules.on_interface(machine, network)
-    reason = rules.reason_against(network)
-    mark: Mark = "bad" if reason else "good" if network.kind in ("ethernet", "infiniband") and network.up else "catch"
-    tag = reason or ("up" if mark == "good" else network.kind if network.kind == "wifi" else "unsure")
-    speed = measures.speed(network.speed_mbps) if network.speed_mbps else ""
+    reason = interfaces.reason_against(network, machine.networks)
+    mark: Mark = "bad" if reason else "good" if interfaces.real(network) and network.up else "catch"
+    tag = reason or (
+        ("over-cards" if network.carriers else "up") if mark == "good" else network.kind if network.kind == "wifi" else "unsure"
+    )
+    known = interfaces.speed(machine, network)
+    speed = measures.speed(known) if known else ""
     patch = {"nccl.interface": network.name}
-    others = ", ".join(one.name for one in rules.misleading(machine)[:3])
-    sentence = phrase("nccl.explain.only" if recommended else f"nccl.explain.{tag}", name=network.name, others=others)
+    others = ", ".join(one.name for one in _misleading(machine, answers)[:3])
+    sentence = phrase(
+        "nccl.explain.only" if recommended else f"nccl.explain.{tag}", name=network.name, others=others, master=network.master or "?"
+    )
     return Option(
         value=network.name,
         label=_label(network.name, speed),
@@ -143,7 +156,7 @@ def _addresses(network: Network) -> tuple[Note, ...]:
 def _automatic(machine: Machine, answers: Profile, *, recommended: bool) -> Option:
     """Return the row that leaves the interface to NCCL."""
     patch = {"nccl.interface": nccl_conf.AUTO}
-    others = [one.name for one in rules.misleading(machine)]
+    others = [one.name for one in _misleading(machine, answers)]
     return Option(
         value=nccl_conf.AUTO,
         label=phrase("nccl.row.auto"),

@@ -13,7 +13,7 @@ from ipaddress import IPv4Interface, ip_interface
 from typing import TYPE_CHECKING, Any
 
 from steps import resources
-from steps.compat.nccl import reason_against
+from steps.compat.interfaces import reason_against
 from steps.model.base import Record, phrase
 from steps.model.machine import Network
 from steps.model.verdict import Rung

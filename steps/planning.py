@@ -9,7 +9,7 @@ from steps.model.action import AnyAction, Manual, Reboot, Run
 from steps.model.base import phrase
 from steps.model.finding import Finding
 from steps.model.machine import Machine
-from steps.model.plan import Plan, Target
+from steps.model.plan import Plan, Target, distinct
 from steps.model.profile import Profile
 from steps.registry import SETUP, steps_of
 
@@ -33,7 +33,7 @@ def make_plan(machine: Machine, answers: Profile, target: Target, made: float) -
     actions = _look_before_reboot(actions, target)
     if any(not isinstance(action, Manual) for action in actions):
         actions += (_proof(actions, target),)
-    return Plan(made=made, target=target, profile=answers, actions=actions)
+    return distinct(Plan(made=made, target=target, profile=answers, actions=actions))
 
 
 def _reboot_last(actions: tuple[AnyAction, ...]) -> tuple[AnyAction, ...]:

@@ -10,14 +10,17 @@ from typing import Any
 import pytest
 
 from steps.compat.solve import judge
-from steps.detect import configuration, modules, smi, users
+from steps.detect import configuration, modules, networks, smi, users
 from steps.detect.capture import record
 from steps.detect.machine import detect
 from steps.detect.probes import Probes
+from steps.doctor.facts import modules as said_modules
+from steps.doctor.facts import owners
 from steps.host import users as holders
 from steps.host.base import Result
 from steps.host.captured import CapturedHost, parse_capture
 from steps.host.local import USERS
+from steps.managers.base import module_files
 from steps.model.machine import Accelerator, Machine
 from steps.model.profile import Profile, answered
 from tests import scoring
@@ -124,6 +127,34 @@ def test_a_bridge_is_described_by_its_bytes_and_a_capture_of_it_hides_the_serial
 
 MODINFO = "filename: /lib/modules/x/nvidia.ko\nversion:        {}\nlicense:        {}\nsigner:         {}\nvermagic: x\n"
 TREE = "/lib/modules/{}/updates/dkms/nvidia.ko"
+
+
+PLACES = (
+    "updates/dkms/nvidia.ko.zst",
+    "extra/nvidia/nvidia.ko",
+    "extra/drivers/video/nvidia/nvidia.ko",
+    "weak-updates/nvidia/nvidia.ko",
+    "kernel/drivers/video/nvidia.ko",
+    "kernel/nvidia-580/nvidia.ko",
+    "video/nvidia.ko",
+)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_module_is_seen_wherever_packages_and_installers_put_it_by_all_who_look(place: str) -> None:
+    kernel = "5.14.0-427.13.1.el9_4.x86_64"
+    path = f"/lib/modules/{kernel}/{place}"
+    host = recorded(files={path: "", f"/lib/modules/{kernel}/modules.dep": ""})
+    assert module_files(host, "nvidia", kernel) == (path,)
+    assert [one.present for one in modules.modules(Probes(host), None, nvidia=True)] == [True]
+    assert [one.path for one in said_modules.modules(Probes(host)).files or ()] == [path]
+    assert [one.path for one in owners.owners(Probes(host)).files] == [path]
+
+
+def test_the_kernels_own_module_of_a_similar_name_is_not_the_drivers() -> None:
+    host = recorded(files={"/lib/modules/6.8.0-60-generic/kernel/drivers/platform/x86/nvidia-wmi-ec-backlight.ko": ""})
+    assert module_files(host, "nvidia", "6.8.0-60-generic") == ()
+    assert owners.owners(Probes(host)).files == ()
 
 
 def kernels() -> CapturedHost:
@@ -450,3 +481,37 @@ def test_a_card_that_vanishes_while_it_is_read_leaves_less_and_nothing_wrong(que
     for card in detect(Vanishing(whole, questions)).accelerators:
         for field in card.__struct_fields__:
             assert getattr(card, field) in (getattr(full, field), None, (), False) or field in ("pcie", "kernel_driver")
+
+
+# -- networks ---------------------------------------------------------------------------------------------------------
+
+TOLD: list[dict[str, Any]] = [
+    {"ifname": "bond0", "master": "br0", "addr_info": []},
+    {"ifname": "br0", "addr_info": [{"local": "10.0.0.5", "prefixlen": 24}]},
+    {"ifname": "ens1f0", "master": "bond0", "addr_info": []},
+    {"ifname": "ens1f1", "addr_info": []},
+    {"ifname": "veth7", "master": "docker0", "addr_info": []},
+    {"ifname": "docker0", "addr_info": [{"local": "172.17.0.1", "prefixlen": 16}]},
+]
+
+
+def test_the_cards_below_a_bond_or_bridge_are_known_through_every_floor_and_a_members_master_too() -> None:
+    at = "/sys/class/net"
+    cards = ("ens1f0", "ens1f1")
+    files = {f"{at}/{one['ifname']}/type": "1\n" for one in TOLD} | {f"{at}/{name}/device/vendor": "0x15b3\n" for name in cards}
+    links = {f"{at}/{one['ifname']}": f"../../devices/virtual/net/{one['ifname']}" for one in TOLD if one["ifname"] not in cards}
+    host = captured(
+        files=files,
+        links={**links, f"{at}/ens1f1/master": "../bond0"},
+        dirs=[],
+        commands={"ip -j addr": {"status": 0, "stdout": json.dumps(TOLD)}},
+    )
+    found = {one.name: (one.kind, one.master, set(one.carriers)) for one in networks.networks(Probes(host), ())}
+    assert found == {
+        "br0": ("virtual", None, {"ens1f0", "ens1f1"}),
+        "bond0": ("virtual", "br0", {"ens1f0", "ens1f1"}),
+        "ens1f0": ("ethernet", "bond0", set()),
+        "ens1f1": ("ethernet", "bond0", set()),
+        "docker0": ("virtual", None, set()),
+        "veth7": ("virtual", "docker0", set()),
+    }

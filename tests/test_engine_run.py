@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from steps.engine import client, journal
-from steps.engine.folder import Order
+from steps.engine.folder import Order, Origin, create, invoking_owner
 from steps.engine.server import Request, ask
 from steps.errors import BringupError, Busy, InputError, PrivilegeError
 from steps.model.action import Command, FileIs, Manual, Reboot, RemovePath, Run, Succeeds, Write
@@ -57,6 +57,20 @@ def test_a_run_goes_to_its_end_and_tells_it_in_its_folder(tmp_path: Path) -> Non
     assert file.read_text() == "NCCL_DEBUG=WARN\n"
     assert client.find(handle.id).summary().status == "done"
     assert [summary.id for summary in client.runs()] == [handle.id]
+
+
+def test_a_run_whose_steps_wait_for_each_other_fails_and_says_so() -> None:
+    one, two = (msgspec.structs.replace(works(id), needs=(other,)) for id, other in (("a.one", "b.two"), ("b.two", "a.one")))
+    state = ended(client.start(plan_of(one, msgspec.structs.replace(two, lane="files")), sudo=None))
+    assert (state.status, state.exit, statuses(state)) == ("failed", 1, {"a.one": "failed"})
+    assert state.actions["a.one"].error == Phrase(key="engine.failed.stuck")
+
+
+def test_a_plan_with_two_actions_of_one_id_makes_no_run() -> None:
+    plan = plan_of(works("a.one"), works("b.two"), works("a.one"))
+    with pytest.raises(ValueError, match=r"two actions of one id: a\.one$"):
+        create(plan, Origin(digest=digest(plan), owner=invoking_owner()))
+    assert client.runs() == ()
 
 
 def test_run_ids_are_the_day_and_a_letter() -> None:

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from steps import nccl
-from steps.compat import nccl as rules
-from steps.compat import nccl_conf
+from steps.compat import interfaces, nccl_conf, transport
 from steps.model.action import FileIs, Write
 from steps.model.choice import Option
 from steps.model.finding import Finding
@@ -84,12 +83,95 @@ def test_nccl_is_left_to_choose_where_it_would_take_no_interface_that_leads_nowh
 
 def test_the_fastest_real_card_is_recommended_where_nccl_would_take_a_virtual_one_too() -> None:
     bridged = msgspec.structs.replace(LAB, networks=(*LAB.networks, Network(name="virbr0", kind="virtual", up=True)))
-    best = rules.best_interface(bridged)
+    best = interfaces.best_interface(bridged)
     assert best is not None
     assert best.name == "eno1np0"
     chosen = [option for option in options(bridged) if option.recommended]
     assert [option.value for option in chosen] == ["eno1np0"]
     assert "virbr0" in say("en", chosen[0].sentences[0])
+
+
+def test_the_bridge_of_virtual_machines_counts_until_the_nccl_that_runs_is_known_to_leave_it_alone() -> None:
+    bridged = msgspec.structs.replace(LAB, networks=(*LAB.networks, Network(name="virbr0", kind="virtual", up=True)))
+    assert [one.name for one in interfaces.misleading(bridged)] == ["virbr0"]
+    assert [one.name for one in interfaces.misleading(bridged, "2.18.1")] == ["virbr0"]
+    assert interfaces.misleading(bridged, "2.30.7") == ()
+    planned = answered(Profile(), {"frameworks.torch": "2.15.0", "frameworks.variant": "cu130"})
+    assert [option.value for option in options(bridged, planned) if option.recommended] == ["auto"]
+    older = answered(Profile(), {"frameworks.torch": "2.1.0", "frameworks.variant": "cu121"})
+    assert [option.value for option in options(bridged, older) if option.recommended] == ["eno1np0"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "NCCL_MIN_NCHANNELS",
+        "NCCL_DEBUG_TIMESTAMP_FORMAT",
+        "NCCL_CTA_POLICY",
+        "NCCL_NETDEVS_POLICY",
+        "NCCL_COLLNET_NODE_THRESHOLD",
+        "NCCL_OOB_NET_IFNAME",
+        "NCCL_LAUNCH_MODE",
+        "NCCL_P2P_PXN_LEVEL",
+        "NCCL_SOCKET_SNDBUF",
+    ],
+)
+def test_a_variable_that_an_nccl_reads_is_not_called_unknown(name: str) -> None:
+    assert "nccl-unknown-variable" not in found(extra={name: "1"})
+
+
+def test_of_a_name_that_the_tables_lack_nothing_but_that_is_said() -> None:
+    finding = found(extra={"NCCL_SOCKET_IFNAMES": "eth0"})["nccl-unknown-variable"]
+    assert say_finding("en", finding, "sentence") == "NCCL_SOCKET_IFNAMES is not in our tables of NCCL's variables."
+    assert finding.source is not None
+
+
+BONDED = msgspec.structs.replace(
+    LAB,
+    networks=(
+        Network(name="lo", kind="loopback", up=True, addresses=("127.0.0.1/8",)),
+        Network(name="bond0", kind="virtual", up=True, speed_mbps=50_000, addresses=("10.1.0.5/24",), carriers=("ens1f0", "ens1f1")),
+        Network(name="ens1f0", kind="ethernet", up=True, speed_mbps=25_000, master="bond0"),
+        Network(name="ens1f1", kind="ethernet", up=True, speed_mbps=25_000, master="bond0"),
+        Network(name="ens2", kind="ethernet", up=True, speed_mbps=200_000),
+        Network(name="ens3", kind="ethernet", up=True, speed_mbps=100_000, addresses=("fe80::3eec:efff:fe12:3456/64",)),
+        Network(name="eno1", kind="ethernet", up=True, speed_mbps=1_000, addresses=("192.168.1.5/24",)),
+        Network(name="tun0", kind="virtual", up=True, addresses=("10.8.0.2/24",)),
+    ),
+)
+
+
+def test_a_bond_over_cards_is_recommended_and_neither_its_members_nor_a_port_without_an_address() -> None:
+    best = interfaces.best_interface(BONDED)
+    assert best is not None
+    assert best.name == "bond0"
+    assert [option.value for option in options(BONDED) if option.recommended] == ["bond0"]
+    said = {option.value: (option.mark, say("en", option.tag), [one.code for one in option.findings]) for option in options(BONDED)}
+    assert said["bond0"] == ("good", "up", [])
+    assert said["eno1"] == ("good", "up", [])
+    assert said["ens1f0"] == ("bad", "no address", ["nccl-interface-without-address"])
+    assert said["ens2"] == ("bad", "no address", ["nccl-interface-without-address"])
+    member = next(option for option in options(BONDED) if option.value == "ens1f0")
+    assert "A part of bond0" in say("en", member.sentences[0])
+
+
+def test_a_bridge_over_cards_is_no_network_of_containers_whatever_it_is_called() -> None:
+    bridge = Network(name="br-lan", kind="virtual", up=True, addresses=("10.2.0.5/24",), carriers=("eno1",))
+    assert interfaces.reason_against(bridge) is None
+    assert interfaces.reason_against(msgspec.structs.replace(bridge, carriers=())) == "containers"
+
+
+def test_without_any_address_known_the_fastest_card_that_is_up_is_taken() -> None:
+    silent = Machine(networks=(Network(name="a0", kind="ethernet", up=True, speed_mbps=1000), Network(name="b0", kind="ethernet", up=True)))
+    best = interfaces.best_interface(silent)
+    assert best is not None
+    assert best.name == "a0"
+
+
+def test_an_interface_without_an_address_is_an_error_where_it_is_asked_for() -> None:
+    finding = found(BONDED, interface="ens1f1")["nccl-interface-without-address"]
+    assert (finding.severity, finding.fix) == ("error", {"nccl.interface": "bond0"})
+    assert "bond0 (50 Gb/s)" in say_finding("en", finding, "remedy")
 
 
 def test_a_card_that_is_written_down_comes_with_the_warning_that_its_name_may_change() -> None:
@@ -156,6 +238,23 @@ def test_no_infiniband_is_a_remark_for_several_gpus_and_not_said_of_a_card_that_
     assert "nccl-no-infiniband" not in found(plain, infiniband="off")
     assert "nccl-no-infiniband" not in found(LAB)
     assert "nccl-no-infiniband" not in found(msgspec.structs.replace(plain, accelerators=(CARD,)))
+
+
+@pytest.mark.parametrize(
+    ("name", "chip", "architecture", "way"),
+    [
+        ("NVIDIA GeForce RTX 3090", "GA102", "ampere", "memory"),
+        ("NVIDIA GeForce RTX 2080 Ti", "TU102", "turing", "memory"),
+        ("NVIDIA GeForce GTX 1080 Ti", "GP102", "pascal", "pcie"),
+        ("NVIDIA RTX A6000", "GA102", "ampere", "pcie"),
+    ],
+)
+def test_geforce_cards_since_turing_copy_through_memory_unless_nvlink_joins_them(name: str, chip: str, architecture: str, way: str) -> None:
+    card = Accelerator(vendor="nvidia", name=name, chip=chip, architecture=architecture)
+    apart = Machine(accelerators=(card, card), links=(Link(a=0, b=1, kind="PHB"),))
+    assert [one.way for one in transport.pairs(apart)] == [way]
+    joined = msgspec.structs.replace(apart, links=(Link(a=0, b=1, kind="NV4"),))
+    assert [one.way for one in transport.pairs(joined)] == ["nvlink"]
 
 
 def test_geforce_cards_without_p2p_are_told_so_and_cards_with_it_are_not() -> None:

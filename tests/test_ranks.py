@@ -227,6 +227,11 @@ def test_a_firewall_matters_more_once_an_interface_was_chosen_and_says_how_to_op
     found = transport.firewall(walled, Profile())
     assert found is not None
     assert found.params["command"] == "ufw allow from 10.0.0.0/24"
+    lasting = transport.firewall(machine(ranks=Ranks(firewall=Firewall(tool="firewalld", active=True, drops=True))), Profile())
+    assert lasting is not None
+    # First what holds at once, then what keeps it: --permanent alone opens nothing before a reload.
+    opened, _, kept = str(lasting.params["command"]).partition(" && ")
+    assert (opened, kept) == ("firewall-cmd --zone=trusted --add-source=10.0.0.0/24", "firewall-cmd --runtime-to-permanent")
 
 
 CONF = "# ours\nNCCL_SOCKET_IFNAME=docker0\nNCCL_IB_DISABLE=1 # no IB\nNCCL_ALGO = Ring\nNCCL_NONSENSE=1\nthis sets nothing\n"

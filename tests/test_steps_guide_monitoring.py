@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from steps import monitoring
+from steps import monitoring, planning
 from steps.catalog import guide
 from steps.compat import driver_packages
 from steps.compat.case import Case
-from steps.host import docker_runtime
-from steps.model.action import Command, Packages, RemovePath, Run, Service
+from steps.host import docker_runtime, persistence
+from steps.model.action import Command, Packages, RemovePath, Run, Service, Succeeds, Write
 from steps.model.choice import Option
 from steps.model.machine import Accelerator, Driver, Machine, Os, Package
 from steps.model.plan import Installer, Target
@@ -46,7 +46,7 @@ def test_nothing_is_installed_unasked() -> None:
 
 def test_each_tool_that_can_be_had_becomes_actions() -> None:
     actions = {action.id: action for action in monitoring.actions(UBUNTU, ALL, WITH_UV)}
-    nvitop, persistence = actions["monitoring.nvitop"], actions["monitoring.persistence"]
+    nvitop, awake = actions["monitoring.nvitop"], actions["monitoring.persistence"]
     docker, toolkit = actions["monitoring.docker"], actions["monitoring.container-toolkit"]
     assert isinstance(nvitop, Run)
     assert (nvitop.by, nvitop.lane, nvitop.argv) == (
@@ -54,8 +54,8 @@ def test_each_tool_that_can_be_had_becomes_actions() -> None:
         "python",
         ("/usr/bin/uv", "tool", "install", "--find-links", "/srv/wheels", "nvitop"),
     )
-    assert isinstance(persistence, Service)
-    assert (persistence.unit, persistence.by) == ("nvidia-persistenced.service", "root")
+    assert isinstance(awake, Run)
+    assert (awake.argv, awake.by) == (("systemctl", "restart", "nvidia-persistenced.service"), "root")
     assert isinstance(docker, Packages)
     assert (docker.manager, docker.install) == ("apt", ("docker.io",))
     assert isinstance(toolkit, Packages)
@@ -67,6 +67,87 @@ def test_nvidias_repository_is_added_for_the_container_toolkit_unless_another_st
     assert "repository.source" in {action.id for action in monitoring.actions(UBUNTU, wanted, WITH_UV)}
     with_toolkit = msgspec.structs.replace(wanted, toolkit=ToolkitAnswers(cuda="12.8"))
     assert "repository.source" not in {action.id for action in monitoring.actions(UBUNTU, with_toolkit, WITH_UV)}
+
+
+AWAKE = Profile(monitoring=MonitoringAnswers(persistence=True))
+
+
+def test_on_ubuntu_the_daemon_is_told_to_keep_the_driver_awake_and_undo_leaves_its_unit_as_it_was() -> None:
+    before, file, reload, restart = monitoring.actions(UBUNTU, AWAKE, WITH_UV)
+    assert isinstance(file, Write)
+    assert file.path == "/etc/systemd/system/nvidia-persistenced.service.d/bringup.conf"
+    lines = (file.text or "").split()
+    assert "StopWhenUnneeded=no" in lines
+    assert lines.index("ExecStart=") < lines.index("ExecStart=/usr/bin/nvidia-persistenced")
+    assert "--persistence-mode" in lines
+    assert "--no-persistence-mode" not in lines
+    assert isinstance(before, Run)
+    assert next(step.argv for step in before.undo if isinstance(step, Command)) == ("systemctl", "daemon-reload")
+    assert isinstance(reload, Run)
+    assert isinstance(restart, Run)
+    # Done is what the driver says, not that a command ended well.
+    assert any(isinstance(probe, Succeeds) and probe.argv[-1] == "steps.host.persistence" for probe in restart.done_when)
+
+
+def test_elsewhere_the_units_own_mode_counts_and_is_asked_for() -> None:
+    red = msgspec.structs.replace(
+        UBUNTU,
+        os=Os(id="rocky", version="9.4", init="systemd", arch="x86_64", container="none", wsl=False),
+        driver=Driver(state="working", kernel_version="580.95.05", packages=(Package(name="nvidia-driver", version="3:580.95.05-1.el9"),)),
+    )
+    (unit,) = monitoring.actions(red, AWAKE, WITH_UV)
+    assert isinstance(unit, Service)
+    assert len(unit.done_when) == 2
+
+
+def test_a_driver_that_is_still_to_come_is_not_asked_and_a_mounted_system_gets_the_file_only() -> None:
+    planned = answered(AWAKE, {"driver.branch": "580", "driver.flavor": "open", "driver.source": "distro"})
+    *_, last = monitoring.actions(UBUNTU, planned, WITH_UV)
+    assert isinstance(last, Run)
+    assert (last.argv[1], last.done_when) == ("try-restart", ())
+    from_nvidia = answered(planned, {"driver.source": "nvidia-repo"})
+    (unit,) = (one for one in monitoring.actions(UBUNTU, from_nvidia, WITH_UV) if one.id == "monitoring.persistence")
+    assert isinstance(unit, Service)
+    (file,) = monitoring.actions(UBUNTU, AWAKE, msgspec.structs.replace(WITH_UV, root="/mnt"))
+    assert isinstance(file, Write)
+
+
+@pytest.mark.parametrize(
+    ("told", "awake"), [("Enabled\nEnabled\n", True), ("Enabled\nDisabled\n", False), ("", False), ("No devices were found\n", False)]
+)
+def test_the_driver_is_awake_only_when_every_card_says_so(told: str, awake: bool) -> None:
+    assert persistence.awake(told) is awake
+
+
+@pytest.mark.parametrize(
+    ("docker", "way"),
+    [
+        ("20.10.24", "--gpus all"),
+        ("28.1.1", "--gpus all"),
+        ("28.2.2", "--device nvidia.com/gpu=all"),
+        ("29.0.0", "--device nvidia.com/gpu=all"),
+        (None, "--gpus all"),
+    ],
+)
+def test_the_shown_command_is_one_that_this_docker_understands(docker: str | None, way: str) -> None:
+    here = msgspec.structs.replace(UBUNTU, tools={"docker": docker})
+    shown = [note.text for note in options(here)["container-toolkit"].notes if note.label == "leads-to"]
+    assert shown == [f"$ docker run --rm {way} ubuntu nvidia-smi -L"]
+
+
+def test_two_tools_of_nvidias_repository_make_one_plan_in_which_it_is_added_once() -> None:
+    plan = planning.make_plan(UBUNTU, ALL, WITH_UV, 0.0)
+    ids = [action.id for action in plan.actions]
+    assert len(ids) == len(set(ids))
+    assert ids.index("repository.source") < ids.index("monitoring.dcgm-exporter") < ids.index("monitoring.container-toolkit")
+
+
+def test_a_plan_is_refused_where_two_of_its_actions_would_have_one_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A step with this fault is not there any more, so one is made.
+    twice = (Service(id="monitoring.x", title="t", unit="x.service"),) * 2
+    monkeypatch.setattr(monitoring, "actions", lambda *_: twice)
+    with pytest.raises(ValueError, match=r"two actions of one id: monitoring\.x$"):
+        planning.make_plan(UBUNTU, ALL, WITH_UV, 0.0)
 
 
 def test_the_exporter_is_the_one_for_the_cuda_of_the_driver_and_its_unit_is_enabled() -> None:

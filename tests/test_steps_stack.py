@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -327,6 +328,89 @@ def test_rocky_takes_the_repositorys_own_file_and_a_stream() -> None:
     assert isinstance(stream, Run)
     assert stream.argv[-1] == "nvidia-driver:580-open"
     assert packages(actions["driver.install"]) == ("nvidia-open",)
+
+
+SWITCHED = ("h100",) * 8
+
+
+@pytest.mark.parametrize(
+    ("system", "branch", "name"),
+    [
+        ("rocky 9.4", "580", "nvidia-fabricmanager"),
+        ("rhel 9.4", "570", "nvidia-fabric-manager"),
+        ("amzn 2023", "580", "nvidia-fabricmanager"),
+    ],
+)
+def test_on_dnf_cards_behind_nvswitch_get_the_fabric_manager_under_its_name_there(system: str, branch: str, name: str) -> None:
+    here = machine(*SWITCHED, system=system, kernel="5.14.0-427.el9.x86_64")
+    answers = profile(driver_branch=branch, driver_flavor="open", driver_source="nvidia-repo")
+    fabric = planned(here, answers)["driver.fabric"]
+
+    assert isinstance(fabric, Packages)
+    assert (fabric.manager, fabric.install) == ("dnf", (name,))
+    assert "fabric-manager-unknown" not in {finding.code for finding in driver.check(here, answers)}
+
+
+def test_where_the_fabric_managers_name_is_not_known_the_plan_is_refused() -> None:
+    answers = profile(driver_branch="580", driver_flavor="open", driver_source="nvidia-repo")
+    here = machine(*SWITCHED, system="opensuse-leap 15.6")
+    found = {finding.code: finding.severity for finding in driver.check(here, answers)}
+    assert found["fabric-manager-unknown"] == "error"
+    assert "driver.fabric" not in planned(here, answers)
+    assert "fabric-manager-unknown" not in {finding.code for finding in driver.check(machine("h100", system="opensuse-leap 15.6"), answers)}
+    kept = msgspec.structs.replace(here, driver=machine(driver="580.95.05").driver)
+    assert "fabric-manager-unknown" not in {finding.code for finding in driver.check(kept, Profile())}
+
+
+@pytest.mark.parametrize(("system", "name"), [("rocky 8.10", "powertools"), ("almalinux 9.4", "crb"), ("rocky 10.0", "crb")])
+def test_a_system_whose_archive_lacks_dkms_is_given_epel_before_the_driver(system: str, name: str) -> None:
+    here = machine("4090", system=system, kernel="5.14.0-427.el9.x86_64")
+    answers = msgspec.structs.replace(answered(recommend(here).choices or Profile(), {"driver.branch": "580"}), frameworks={})
+    actions = planned(here, answers, Target(kernel=here.os.kernel))
+
+    assert packages(actions["repository.extra"]) == ("epel-release",)
+    assert list(actions).index("repository.extra") < list(actions).index("repository.builders") < list(actions).index("driver.install")
+    builders = actions["repository.builders"]
+    assert isinstance(builders, Run)
+    assert (builders.argv, builders.undo) == (("crb", "enable"), (Command(argv=("crb", "disable")),))
+    assert name in text.say("en", builders.title)
+
+
+def test_red_hats_own_system_takes_fedoras_release_package() -> None:
+    here = machine("4090", system="rhel 9.4", kernel="5.14.0-427.el9.x86_64")
+    extra = planned(here, profile(driver_branch="580", driver_flavor="open", driver_source="nvidia-repo"))["repository.extra"]
+
+    assert isinstance(extra, Run)
+    assert extra.argv == ("dnf", "-y", "install", "https://dl.fedoraproject.org/pub/epel/epel-release-latest-9.noarch.rpm")
+    assert extra.undo == (Command(argv=("dnf", "-y", "remove", "epel-release")),)
+
+
+@pytest.mark.parametrize(
+    ("file", "on"),
+    [
+        ("[baseos]\nenabled=1\n\n[crb]\nname=CRB\nenabled=1\n\n[extras]\nenabled=0\n", True),
+        ("[baseos]\nenabled=1\n\n[crb]\nname=CRB\nenabled=0\n\n[extras]\nenabled=1\n", False),
+        ("[crb-debuginfo]\nenabled=1\n", False),
+    ],
+)
+def test_the_repository_of_builders_counts_as_on_only_where_its_own_section_says_so(tmp_path: Path, file: str, on: bool) -> None:
+    here = machine("4090", system="rocky 9.4", kernel="5.14.0-427.el9.x86_64")
+    builders = planned(here, profile(driver_branch="580", driver_flavor="open", driver_source="nvidia-repo"))["repository.builders"]
+    (probe,) = builders.done_when
+    assert isinstance(probe, Succeeds)
+    (tmp_path / "rocky.repo").write_text(file)
+
+    assert (subprocess.run((*probe.argv[:-1], tmp_path), check=False).returncode == 0) is on
+
+
+def test_where_it_is_not_known_how_dkms_comes_it_is_said_and_elsewhere_nothing_is_added() -> None:
+    answers = profile(driver_branch="580", driver_flavor="open", driver_source="nvidia-repo")
+    oracle = machine("4090", system="ol 9.4", kernel="5.14.0-427.el9.x86_64")
+    assert "driver-dkms-unknown" in {finding.code for finding in driver.check(oracle, answers)}
+    assert "repository.extra" not in planned(oracle, answers)
+    for system in ("fedora 44", "ubuntu 24.04", "rocky 9.4"):
+        assert "driver-dkms-unknown" not in {finding.code for finding in driver.check(machine("4090", system=system), answers)}
+    assert "repository.extra" not in planned(machine("4090", system="fedora 44"), answers)
 
 
 @pytest.mark.parametrize("name", ["wsl2-rtx3060", "nogpu-dell-r6515", "dgx-spark-gb10", "azure-vgpu-a10-slice", "xe9680-mi300x"])

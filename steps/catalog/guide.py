@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from steps.catalog.load import rows
+from steps.catalog.versions import at_least
 from steps.model.base import Record
 
 
@@ -106,6 +107,23 @@ class Virtual(Record):
     what: Literal["containers", "virtual-machines", "vpn", "kernel"]
 
 
+class LeftAlone(Record):
+    """Prefixes of interface names that NCCL's own search leaves alone, and the first release that does; `None` where all do."""
+
+    prefixes: tuple[str, ...]
+    since: str | None = None
+    source: str
+
+
+class Newer(Record):
+    """A command that works from a release of a program on; `program` is what `Machine.tools` calls it."""
+
+    program: str
+    since: str
+    command: str
+    source: str
+
+
 class Tool(Record):
     """A monitoring or container tool and how it comes."""
 
@@ -130,7 +148,37 @@ class Tool(Record):
     """The vendors it is for; empty: it is of use without a GPU."""
     command: str
     """What a person types to use it."""
+    newer: Newer | None = None
+    """What they type where a program is known to be new enough."""
     source: str
+
+    def command_with(self, versions: Mapping[str, str | None]) -> str:
+        """Return what a person types with these versions of programs; what is not known counts as old."""
+        have = versions.get(self.newer.program) if self.newer else None
+        return self.newer.command if self.newer and have and at_least(have, self.newer.since) else self.command
+
+
+class IdleUnit(Record):
+    """Packages whose unit of the persistence daemon leaves the mode off, and the drop-in that turns it on."""
+
+    os: tuple[str, ...]
+    sources: tuple[str, ...]
+    """Where a driver with such packages comes from."""
+    packages: tuple[str, ...]
+    """How the names of such packages begin."""
+    path: str
+    text: str
+    source: str
+
+    def is_with(self, package: str) -> bool:
+        """Return whether a package is, or brings along, one with such a unit."""
+        return package.startswith(self.packages)
+
+
+def idle_unit() -> IdleUnit:
+    """Return which packages leave persistence mode off, and what turns it on."""
+    (row,) = rows("monitoring.toml", "idle_unit", IdleUnit)
+    return row
 
 
 def demand(item: str) -> Demand:
@@ -187,6 +235,11 @@ def on_board(name: str | None) -> OnBoard | None:
 def virtual(interface: str) -> Virtual | None:
     """Return the row that explains a virtual interface by its name; `None` for any other name."""
     return next((row for row in rows("guide.toml", "virtual", Virtual) if interface.startswith(row.prefixes)), None)
+
+
+def left_alone() -> tuple[LeftAlone, ...]:
+    """Return which interfaces NCCL does not take by itself."""
+    return rows("guide.toml", "left_alone", LeftAlone)
 
 
 def goals() -> tuple[Goal, ...]:

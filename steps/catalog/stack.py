@@ -158,6 +158,8 @@ class Distribution(Record):
     headers: tuple[str, ...] = ()
     key_certificate: str | None = None
     components: tuple[str, ...] = ()
+    dkms: Literal["extra"] | None = None
+    """Where DKMS comes from; "extra": not from the distribution's own archive."""
     secure_boot: str | None = None
     status: str | None = None
     note: str | None = None
@@ -224,6 +226,20 @@ def nccls() -> tuple[Nccl, ...]:
 def nccl_variables() -> Mapping[str, NcclVariable]:
     """Return NCCL's variables by name."""
     return {row.name: row for row in rows("nccl.toml", "variable", NcclVariable)}
+
+
+class NcclAlso(Record):
+    """Names that an NCCL reads, and of which the tables say nothing more."""
+
+    names: tuple[str, ...]
+    source: str
+
+
+@remembered
+def nccl_names() -> frozenset[str]:
+    """Return every name that an NCCL of the tables reads, described or not."""
+    also: tuple[NcclAlso, ...] = rows("nccl.toml", "also", NcclAlso)
+    return frozenset(nccl_variables()).union(*(row.names for row in also))
 
 
 class NcclSupport(Record):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 
+from steps.catalog import package_sources
 from steps.catalog.stack import Distribution
 from steps.catalog.versions import line, number
 from steps.compat.case import Case, repository_arch
@@ -48,6 +49,8 @@ REPLACED = (
 )
 """Packages that a change of driver may remove: the old driver's own, nothing of containers, toolkits or the desktop."""
 
+FABRIC_GUIDE = "https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide"
+"""Where it stands that the fabric manager must run, in the version of the driver."""
 NVSWITCH_CARDS = 8
 """How many SXM cards a board has that connects them through NVSwitch."""
 
@@ -127,16 +130,23 @@ def build_kernel(case: Case, kernel: str | None) -> str | None:
     return None if prebuilt(case) else kernel
 
 
-def fabric_manager(case: Case) -> str | None:
-    """Return the package of the fabric manager, or `None` where there is no NVSwitch or the package is not known.
+def switched(case: Case) -> bool:
+    """Return whether the cards are joined through NVSwitch.
 
     Where none is seen on the bus, a board with eight SXM cards has it all the same (those of Blackwell hide theirs); smaller boards
     connect their cards directly.
     """
-    switched = [gpu for gpu in case.gpus if re.search(r"SXM|HBM3", gpu.card.name or "")]
-    seen = bool(case.machine.nvswitches and case.gpus)
-    if (not seen and len(switched) < NVSWITCH_CARDS) or case.distribution is None or case.distribution.manager != "apt":
+    boarded = [gpu for gpu in case.gpus if re.search(r"SXM|HBM3", gpu.card.name or "")]
+    return bool(case.machine.nvswitches and case.gpus) or len(boarded) >= NVSWITCH_CARDS
+
+
+def fabric_manager(case: Case) -> str | None:
+    """Return the package of the fabric manager, or `None` where there is no NVSwitch or the package is not known."""
+    row = case.distribution
+    if row is None or not switched(case):
         return None
+    if row.manager != "apt":
+        return package_sources.fabric_package(row.manager, case.driver.branch) if case.driver.source == "nvidia-repo" else None
     if case.driver.source == "nvidia-repo" and number(case.driver.branch or "") >= (590,):
         return "nvidia-fabricmanager"
     return f"nvidia-fabricmanager-{case.driver.branch}"

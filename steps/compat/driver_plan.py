@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steps import resources
-from steps.compat import driver_packages
+from steps.compat import driver_packages, extra_sources
 from steps.compat.case import Case
 from steps.compat.next_boot import kernel_by_itself
 from steps.compat.system_rules import signed
@@ -38,6 +38,7 @@ def plan(case: Case, target: Target) -> tuple[AnyAction, ...]:
     return (
         *_neighbours(case, target),
         *_headers(case, kernel),
+        *extra_sources.plan(case),
         *_repository(case),
         *_uninstall(case),
         *_stillness(case, names),
@@ -255,8 +256,9 @@ def _fabric(case: Case, target: Target) -> tuple[AnyAction, ...]:
     if name is None:
         return ()
     title, why = phrase("driver.action.fabric"), phrase("driver.why.fabric")
+    manager = case.distribution.manager if case.distribution else "apt"
     found: list[AnyAction] = [
-        installing("apt", "driver.fabric", title, (name,), why=why, needs=("driver.install",), download_bytes=4_000_000, seconds=15)
+        installing(manager, "driver.fabric", title, (name,), why=why, needs=("driver.install",), download_bytes=4_000_000, seconds=15)
     ]
     unit = "nvidia-fabricmanager.service"
     if target.root == "/" and not _needs_reboot(case):

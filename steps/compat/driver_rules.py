@@ -7,6 +7,8 @@ from itertools import chain
 
 from steps.catalog.versions import number
 from steps.compat.case import Case, Gpu
+from steps.compat.driver_packages import FABRIC_GUIDE, fabric_manager, switched
+from steps.compat.extra_sources import source_unknown
 from steps.compat.findings import Bound, beyond, driver_finding
 from steps.compat.offer_rules import driver_not_in_lists
 from steps.compat.state_rules import driver_blocked, driver_failing, driver_mismatch, driver_not_loaded, gpu_in_use
@@ -55,6 +57,17 @@ def vgpu_needs_guest_driver(case: Case) -> Found:
             case, "vgpu-needs-guest-driver", severity, (gpu.fact,), "https://docs.nvidia.com/vgpu/", subject=gpu.name, name=gpu.name
         ),
     )
+
+
+def fabric_manager_unknown(case: Case) -> Found:
+    """Cards behind NVSwitch, and a driver whose fabric manager we could not install: CUDA would not start."""
+    if case.driver.origin != "planned" or not switched(case) or fabric_manager(case) is not None:
+        return ()
+    because: tuple[Words, ...] = (
+        phrase("driver.because.switched", count=len(case.gpus)),
+        phrase("driver.because.no-fabric", system=case.system, source=case.driver.source or "?"),
+    )
+    return (driver_finding(case, "fabric-manager-unknown", "error", because, FABRIC_GUIDE, system=case.system),)
 
 
 def driver_absent(case: Case) -> Found:
@@ -200,6 +213,8 @@ RULES: tuple[Callable[[Case], Found], ...] = (
     driver_not_offered,
     driver_offer_unknown,
     driver_not_in_lists,
+    source_unknown,
+    fabric_manager_unknown,
     kernel_too_new_for_driver,
     secure_boot_unsigned_module,
     driver_end_of_life,

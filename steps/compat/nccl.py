@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import combinations
-from typing import Literal
 
-from steps.catalog import guide
 from steps.compat import nccl_conf, transport
+from steps.compat.interfaces import Reason, best_interface, matching, reason_against
+from steps.compat.interfaces import speed as carried
 from steps.compat.nccl_said import said
 from steps.detect.measures import speed
 from steps.model.base import Words, phrase
@@ -16,41 +16,12 @@ from steps.model.machine import Machine, Network
 from steps.model.profile import Profile
 
 Rule = Callable[[Machine, Profile], "Finding | None"]
-Reason = Literal["loopback", "containers", "virtual-machines", "vpn", "kernel", "down"]
 
+
+_GROUPS: dict[Reason, str] = {"down": "down", "member": "without-address", "no-address": "without-address"}
+"""The findings of the reasons that are not a virtual interface's."""
 
 # --- interfaces ---------------------------------------------------------------------------------
-
-
-def reason_against(network: Network) -> Reason | None:
-    """Return why an interface reaches no other machine; `None` for a good one and for one that is not known."""
-    if network.kind == "loopback":
-        return "loopback"
-    row = guide.virtual(network.name)
-    if row is not None and network.kind in ("virtual", None):
-        return row.what
-    return "down" if network.up is False else None
-
-
-def best_interface(machine: Machine) -> Network | None:
-    """Return the fastest real card that is up; `None` when there is none."""
-    real = [one for one in machine.networks if one.kind in ("ethernet", "infiniband") and one.up and reason_against(one) is None]
-    return max(real, key=lambda one: one.speed_mbps or 0) if real else None
-
-
-def misleading(machine: Machine) -> tuple[Network, ...]:
-    """Return the interfaces that NCCL would take by itself and that reach no other machine: all such but loopback and Docker's bridge."""
-    up = (one for one in machine.networks if one.up)
-    return tuple(one for one in up if reason_against(one) not in (None, "down") and not one.name.startswith(("lo", "docker")))
-
-
-def matching(machine: Machine, interface: str) -> tuple[Network, ...]:
-    """Return the interfaces that a value of NCCL_SOCKET_IFNAME names; an excluding list names none."""
-    if interface.startswith("^"):
-        return ()
-    exact = interface.startswith("=")
-    names = tuple(name.strip() for name in interface.removeprefix("=").split(",") if name.strip())
-    return tuple(one for one in machine.networks if (one.name in names if exact else one.name.startswith(names)))
 
 
 def asked(machine: Machine, answers: Profile) -> str | None:
@@ -64,11 +35,11 @@ def asked(machine: Machine, answers: Profile) -> str | None:
 
 def on_interface(machine: Machine, network: Network, answers: Profile | None = None) -> Finding | None:
     """Return what forbids one interface; `None` when nothing does."""
-    reason = reason_against(network)
+    reason = reason_against(network, machine.networks)
     if reason is None:
         return None
-    because: tuple[Words, ...] = (phrase(f"nccl.because.{reason}", name=network.name),)
-    code = "nccl-interface-down" if reason == "down" else "nccl-interface-virtual"
+    because: tuple[Words, ...] = (phrase(f"nccl.because.{reason}", name=network.name, master=network.master or "?"),)
+    code = f"nccl-interface-{_GROUPS.get(reason, 'virtual')}"
     return said(
         code, network.name, because, "error", fix=_instead(machine, answers or Profile()), name=network.name, instead=_named(machine)
     )
@@ -88,7 +59,8 @@ def _named(machine: Machine) -> str:
     best = best_interface(machine)
     if best is None:
         return "-"
-    return f"{best.name} ({speed(best.speed_mbps)})" if best.speed_mbps else best.name
+    known = carried(machine, best)
+    return f"{best.name} ({speed(known)})" if known else best.name
 
 
 # --- rules --------------------------------------------------------------------------------------
@@ -107,7 +79,7 @@ def interface_missing(machine: Machine, answers: Profile) -> Finding | None:
 def interface_ruled_out(machine: Machine, answers: Profile) -> Finding | None:
     """The named interface is virtual, the loopback, or down."""
     found = matching(machine, asked(machine, answers) or "^")
-    if any(reason_against(one) is None for one in found):
+    if any(reason_against(one, machine.networks) is None for one in found):
         return None
     return next((finding for one in found if (finding := on_interface(machine, one, answers))), None)
 

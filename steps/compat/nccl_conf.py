@@ -15,6 +15,7 @@ from steps.model.profile import Profile
 CONF = "/etc/nccl.conf"
 AUTO = "auto"
 """The answer that leaves something to NCCL."""
+_VARIABLES = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html"
 _NOISY = ("INFO", "TRACE")
 _SWITCHES = (
     ("interface", "NCCL_SOCKET_IFNAME"),
@@ -101,19 +102,19 @@ def debug_noisy(machine: Machine, answers: Profile) -> Finding | None:
 
 
 def unknown_variable(machine: Machine, answers: Profile) -> Finding | None:
-    """A name that no NCCL of the tables reads, asked for or in the file."""
+    """A name that the tables do not have, asked for or in the file: misspelt, or of an NCCL that we do not know."""
     asked = answers.nccl.extra or {}
-    unknown = [name for name in asked if name not in stack.nccl_variables()]
+    unknown = [name for name in asked if name not in stack.nccl_names()]
     if unknown:
         because: tuple[Words, ...] = tuple(f"{name}={asked[name]}" for name in unknown)
         fix: Patch = {"nccl.extra": _without(answers, *unknown) or None}
-        return said("nccl-unknown-variable", unknown[0], because, "warning", fix=fix, name=unknown[0])
-    in_file = [line for line in _lines(machine) if line.meant is not None and not line.faults and line.meant not in stack.nccl_variables()]
+        return said("nccl-unknown-variable", unknown[0], because, "warning", fix=fix, source=_VARIABLES, name=unknown[0])
+    in_file = [line for line in _lines(machine) if line.meant is not None and not line.faults and line.meant not in stack.nccl_names()]
     # A variable of something else (a plugin, MPI) may stand there on purpose.
     own = [line for line in in_file if (line.meant or "").upper().startswith("NCCL")]
     if not own:
         return None
-    return said("nccl-unknown-variable", own[0].meant or "", (_place(own[0]),), "warning", name=own[0].meant or "")
+    return said("nccl-unknown-variable", own[0].meant or "", (_place(own[0]),), "warning", source=_VARIABLES, name=own[0].meant or "")
 
 
 def inline_comment(machine: Machine, answers: Profile) -> Finding | None:

@@ -47,7 +47,7 @@ def lines(machine: Machine, answers: Profile, file: NcclFile) -> tuple[Option, .
 
 def _line(line: nccl_file.Line, found: Mapping[str, Finding | None]) -> Option:
     """Return the row of one line; what mends it is the finding about its kind."""
-    known = line.meant in stack.nccl_variables()
+    described = line.meant in stack.nccl_variables()
     tag = (
         "misread"
         if line.misread
@@ -56,7 +56,7 @@ def _line(line: nccl_file.Line, found: Mapping[str, Finding | None]) -> Option:
         else "comment"
         if line.meant is None
         else "read"
-        if known
+        if line.meant in stack.nccl_names()
         else "unknown-name"
     )
     mark: Mark = "bad" if line.misread else "good" if tag == "read" else "unknown" if tag == "unknown-name" else "info"
@@ -70,7 +70,7 @@ def _line(line: nccl_file.Line, found: Mapping[str, Finding | None]) -> Option:
         label=f"{line.number} {_shown(line)}",
         mark=mark,
         tag=phrase(f"nccl.tag.{tag}"),
-        sentences=(takes, *((phrase(f"nccl_variables.meaning.{line.meant}"),) if known and line.meant else ())),
+        sentences=(takes, *((phrase(f"nccl_variables.meaning.{line.meant}"),) if described and line.meant else ())),
         notes=tuple(Note(label="trap", text=phrase(f"nccl.fault.{fault}")) for fault in line.faults),
         findings=(finding,) if finding else (),
     )

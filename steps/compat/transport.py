@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Literal
 
 from steps.catalog import guide
+from steps.compat.interfaces import best_interface
 from steps.compat.nccl_conf import variable_source, variables
 from steps.compat.nccl_said import said
 from steps.compat.setting import guest
@@ -215,8 +216,7 @@ def _carrier(machine: Machine, answers: Profile) -> Network | None:
     """Return the interface that the ranks will talk over: the one asked for, else the fastest that is up."""
     asked = variables(machine, answers).get("NCCL_SOCKET_IFNAME", "").lstrip("=")
     named = next((one for one in machine.networks if one.name == asked), None)
-    real = [one for one in machine.networks if one.kind in ("ethernet", "infiniband") and one.up and one.addresses]
-    return named or (max(real, key=lambda one: one.speed_mbps or 0) if real else None)
+    return named or best_interface(machine)
 
 
 def subnets_of(network: Network) -> frozenset[str]:

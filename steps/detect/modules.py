@@ -14,17 +14,23 @@ MODULES = "/lib/modules"
 MODINFO = ("modinfo", "nvidia")
 DKMS = ("dkms", "status")
 _TREES = "/var/lib/dkms"
-_PLACES = (
+PLACES = (
     "updates/dkms",
     "updates",
     "extra",
-    "extra/nvidia",
-    "weak-updates/nvidia",
-    "kernel/drivers/video",
+    "extra/*",
+    "extra/drivers/video/nvidia",
+    "weak-updates",
+    "weak-updates/*",
+    "weak-updates/drivers/video/nvidia",
+    "kernel/*",
+    "kernel/drivers/*",
+    "kernel/drivers/*/*",
     "kernel/drivers/video/nvidia",
-    "kernel/nvidia*",
     "video",
 )
+"""Where a driver's module may lie below `/lib/modules/<kernel>`: DKMS, NVIDIA's installer, kmod packages, and the ready modules of
+NVIDIA's repository for dnf (`kmod_module_path` in NVIDIA/yum-packaging-precompiled-kmod kmod-nvidia.spec: extra/drivers/video/nvidia)."""
 _MOST_KERNELS = 24
 Nouveau = Literal["loaded", "blacklisted", "free"]
 
@@ -58,7 +64,7 @@ def _on_disk(host: Probes, kernel: str, *, listed: bool) -> bool | None:
     """Return whether the kernel has the module; `None` where its folder was not seen."""
     if not listed or host.listdir(f"{MODULES}/{kernel}") is None:
         return None
-    return any(host.glob(f"{MODULES}/{kernel}/{place}/nvidia.ko*") for place in _PLACES)
+    return any(host.glob(f"{MODULES}/{kernel}/{place}/nvidia.ko*") for place in PLACES)
 
 
 def _module(host: Probes, kernel: str, dkms: str | None, *, present: bool | None, runs: bool) -> KernelModule:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -24,16 +24,33 @@ _VIRTUAL = re.compile(
 
 def networks(host: Probes, bus: tuple[Device, ...]) -> tuple[Network, ...]:
     """Return the interfaces by name."""
-    addresses = _addresses(host)
+    told = _told(host)
+    addresses, masters = _addresses(host, told), _masters(told)
     devices = {device.address: device for device in bus}
     names = (name for name in host.listdir(NET) or () if name != "bonding_masters")
-    found = (_network(host, name, addresses.get(name, ())) for name in names)
+    found = {name: _network(host, name, addresses.get(name, ()), masters.get(name)) for name in names}
     return tuple(
-        msgspec.structs.replace(one, bridges=bridges.above(devices[one.device], bus)) if one.device in devices else one for one in found
+        msgspec.structs.replace(
+            one,
+            bridges=bridges.above(devices[one.device], bus) if one.device in devices else (),
+            carriers=_carriers(found, one.name) if one.kind in ("virtual", None) else (),
+        )
+        for one in found.values()
     )
 
 
-def _network(host: Probes, name: str, addresses: tuple[str, ...]) -> Network:
+def _carriers(found: dict[str, Network], name: str) -> tuple[str, ...]:
+    """Return the cards below a bond, team or bridge, also where one lies over another; empty for any other interface."""
+    below, masters = [], {name}
+    # Each turn goes one floor down; more floors than interfaces cannot be.
+    for _ in found:
+        members = [one for one in found.values() if one.master in masters and one.name not in masters]
+        below += [one.name for one in members if one.kind in ("ethernet", "infiniband")]
+        masters = {one.name for one in members}
+    return tuple(dict.fromkeys(below))
+
+
+def _network(host: Probes, name: str, addresses: tuple[str, ...], master: str | None) -> Network:
     at = f"{NET}/{name}"
     speed = host.number(f"{at}/speed")
     return Network(
@@ -45,7 +62,14 @@ def _network(host: Probes, name: str, addresses: tuple[str, ...]) -> Network:
         addresses=addresses,
         device=infiniband.device_address(host, at),
         numa_node=_node(host, at),
+        master=master or _master(host, at),
     )
+
+
+def _master(host: Probes, at: str) -> str | None:
+    """Return the bond, team or bridge that an interface is a member of, by the kernel's link to it."""
+    link = host.readlink(f"{at}/master")
+    return PurePosixPath(link).name if link else None
 
 
 def _node(host: Probes, at: str) -> int | None:
@@ -88,20 +112,29 @@ def _up(host: Probes, at: str) -> bool | None:
     return bool(flags & 1) if flags is not None else None
 
 
-def _addresses(host: Probes) -> dict[str, tuple[str, ...]]:
-    """Return the addresses by interface, as `ip` prints them; empty without `ip`."""
+def _told(host: Probes) -> tuple[dict[str, Any], ...]:
+    """Return what `ip` prints of each interface; empty without `ip`."""
     result = host.run(IP)
     try:
         document = json.loads(result.stdout or "[]")
     except (ValueError, RecursionError):
         document = []
+    listed = document if isinstance(document, list) else []
+    return tuple(entry for entry in listed if isinstance(entry, dict) and isinstance(entry.get("ifname"), str))
+
+
+def _masters(told: tuple[dict[str, Any], ...]) -> dict[str, str]:
+    """Return of the members of bonds, teams and bridges what they belong to."""
+    return {entry["ifname"]: entry["master"] for entry in told if isinstance(entry.get("master"), str)}
+
+
+def _addresses(host: Probes, told: tuple[dict[str, Any], ...]) -> dict[str, tuple[str, ...]]:
+    """Return the addresses by interface, as `ip` prints them; empty without `ip`."""
     found: dict[str, tuple[str, ...]] = {}
-    for entry in document if isinstance(document, list) else ():
-        if not isinstance(entry, dict) or not isinstance(entry.get("ifname"), str):
-            continue
+    for entry in told:
         listed = entry.get("addr_info")
-        told = [info for info in listed if isinstance(info, dict)] if isinstance(listed, list) else []
-        found[entry["ifname"]] = tuple(f"{info.get('local')}/{info.get('prefixlen')}" for info in told if info.get("local"))
+        said = [info for info in listed if isinstance(info, dict)] if isinstance(listed, list) else []
+        found[entry["ifname"]] = tuple(f"{info.get('local')}/{info.get('prefixlen')}" for info in said if info.get("local"))
     return found or _brief(host.run(("ip", "-br", "addr")).stdout if ("ip", "-br", "addr") in host.host.recorded() else "")
 
 

@@ -17,7 +17,7 @@ import msgspec
 from steps.engine.durable import FILE_MODE, make_folder, open_new, write_whole
 from steps.errors import BringupError, InputError, PreflightError
 from steps.model.base import Param, Record
-from steps.model.plan import Plan, decode, digest_of, encode
+from steps.model.plan import Plan, decode, digest_of, distinct, encode
 
 ROOT_STATE = "/var/lib/bringup"
 ROOT_SOCKETS = "/run/bringup"
@@ -208,7 +208,11 @@ def _names() -> Iterator[str]:
 
 
 def create(plan: Plan, origin: Origin) -> RunFolder:
-    """Make the folder of a new run with its immutable files; the plan comes last, so a folder without one was never a run."""
+    """Make the folder of a new run with its immutable files; the plan comes last, so a folder without one was never a run.
+
+    Raises `ValueError` for a plan that could not be run to its end: that is a bug of ours, and nothing is made.
+    """
+    distinct(plan)
     others = all_folders(origin.owner)
     taken = {folder.id for folder in others}
     home = own_runs(origin.owner)

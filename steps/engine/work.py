@@ -167,14 +167,23 @@ class Runner:
         elif any(outcome is not None and outcome.status == "failed" for outcome in required):
             codes = [outcome.code for outcome in required if outcome is not None and outcome.code is not None]
             status, code = "failed", codes[0] if codes else 1
-        else:
+        elif any(outcome is not None and outcome.status == "reboot" for outcome in required):
             status, code = "reboot", REBOOT
+        else:
+            self._tell_stuck()
+            status, code = "failed", 1
         if status != "reboot":
             disarm(self._context)
         self._journal.append("run-finished", None, status, exit=code)
         if status == "done":
             carried.forget(self._context.folder.id, self._context.owner)
         return code
+
+    def _tell_stuck(self) -> None:
+        """Write down which action never began although nothing failed before it: a plan whose actions wait for each other."""
+        left = next((action for action in self._context.plan.actions if action.id not in self._lanes.outcomes), None)
+        if left is not None:
+            self._journal.append("action-finished", left.id, "failed", error="engine.failed.stuck")
 
     def _in_new_groups(self) -> bool:
         """Return whether the person has to log in again before all of it counts; a rehearsal and a mounted system change nobody here."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from steps.detect.modules import PLACES
 from steps.model.action import ManagerName, Packages, PackagesAre
 from steps.model.base import Record, Words
 
@@ -223,21 +224,8 @@ def packages_are(probe: PackagesAre, host: Host) -> bool | None:
     return True
 
 
-_MODULE_FOLDERS = (
-    "updates/dkms",
-    "updates",
-    "extra",
-    "extra/*",
-    "weak-updates",
-    "weak-updates/*",
-    "kernel/*",
-    "kernel/drivers/*",
-    "kernel/drivers/*/*",
-)
-
-
 def module_files(host: Host, module: str, kernel: str) -> tuple[str, ...]:
     """Return the files of a kernel module below `/lib/modules/<kernel>`; Debian calls its own `nvidia-current`."""
     # A DKMS package exits 0 without headers and without a module: only the file is proof.
     names = (f"{module}.ko*", f"{module}-current.ko*")
-    return tuple(path for folder in _MODULE_FOLDERS for name in names for path in host.glob(f"/lib/modules/{kernel}/{folder}/{name}"))
+    return tuple(path for folder in PLACES for name in names for path in host.glob(f"/lib/modules/{kernel}/{folder}/{name}"))

@@ -138,6 +138,10 @@ class Network(Record):
     numa_node: int | None = None
     bridges: tuple[str, ...] = ()
     """The bridges above that device, the root port first."""
+    master: str | None = None
+    """The bond, team or bridge that it belongs to; `None` for one that stands alone, and where that is not known."""
+    carriers: tuple[str, ...] = ()
+    """The cards below a bond, team or bridge."""
 
 
 class InfinibandPort(Record):

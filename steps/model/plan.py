@@ -86,6 +86,18 @@ class Plan(Record):
         return any(action.by == "root" and not isinstance(action, Manual) for action in self.actions)
 
 
+def distinct(plan: Plan) -> Plan:
+    """Return the plan; raises `ValueError` where two actions share an id.
+
+    By their ids they wait for each other and are told apart in the journal: with two of one id neither would ever begin.
+    """
+    ids = [action.id for action in plan.actions]
+    doubled = sorted({id for id in ids if ids.count(id) > 1}) if len(set(ids)) < len(ids) else []
+    if doubled:
+        raise ValueError(f"two actions of one id: {', '.join(doubled)}")
+    return plan
+
+
 def names(plan: Plan) -> tuple[str, ...]:
     """Return what the plan installs or sets, each by its own name; what is there already has no action and no name."""
     profile, parts = plan.profile, {action.id.partition(".")[0] for action in plan.actions}

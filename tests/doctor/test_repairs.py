@@ -14,7 +14,7 @@ from steps.doctor.evidence import Evidence
 from steps.doctor.repairs.all import repair_of, repairers
 from steps.doctor.rules.base import Candidate
 from steps.host.captured import Capture, CapturedHost, Recorded
-from steps.model.action import Manual, Packages, Run, Write
+from steps.model.action import Manual, Packages, Run, Service, Write
 from steps.text import lookup, say
 from tests.doctor import kit
 
@@ -68,6 +68,26 @@ def all_of(manager: System) -> list[tuple[str, Repair]]:
 @pytest.mark.parametrize("manager", ["apt", "dnf", "pacman"])
 def test_every_fault_has_a_step_and_a_proof(manager: System) -> None:
     assert [id for id, repair in all_of(manager) if not repair.steps or repair.verify is None] == []
+
+
+def test_persistence_is_turned_on_in_a_unit_that_leaves_it_off_and_else_by_enabling_the_unit() -> None:
+    (ubuntu,) = repaired(machine("apt"), "persistence-off-slow-gpu-init").steps
+    (file,) = (action for action in ubuntu.actions if isinstance(action, Write))
+    assert "--persistence-mode" in (file.text or "")
+    assert ubuntu.undo is not None
+    (fedora,) = repaired(machine("dnf"), "persistence-off-slow-gpu-init").steps
+    assert [type(action) for action in fedora.actions] == [Service]
+
+
+@pytest.mark.parametrize(("version", "name"), [("570.124.06", "nvidia-fabric-manager"), ("580.95.05", "nvidia-fabricmanager")])
+def test_the_fabric_manager_is_asked_for_by_the_name_that_it_has_in_nvidias_dnf_repository(version: str, name: str) -> None:
+    files = {"/etc/os-release": "ID=rocky\nID_LIKE=rhel\n", "/sys/module/nvidia/version": f"{version}\n"}
+    commands = {"rpm -qa": Recorded(stdout=f"nvidia-driver-{version}-1.el9.x86_64\n", status=0)}
+    seen = Evidence(CapturedHost(Capture(schema="bringup/capture", version=1, files=dict(files), commands=commands), "capture.json"))
+    step = repaired(seen, "fabricmanager-not-running").steps[0]
+    (action,) = step.actions
+    assert isinstance(action, Packages)
+    assert (action.manager, action.install) == ("dnf", (name,))
 
 
 def test_no_row_is_hidden_by_a_builder() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from steps.detect.modules import DKMS
+from steps.detect.modules import DKMS, PLACES
 from steps.detect.modules import leftovers as leftovers_of
 from steps.detect.probes import Probes
 from steps.doctor.told import Fact, Place, Told, fact
@@ -102,16 +102,7 @@ def _files(host: Probes) -> tuple[OnDisk, ...] | None:
         if not kernel[:1].isdigit() or host.listdir(f"/lib/modules/{kernel}") is None:
             continue
         seen = seen or not host.host.rehearsal
-        for place in (
-            "updates/dkms",
-            "updates",
-            "extra",
-            "extra/nvidia",
-            "weak-updates/nvidia",
-            "kernel/drivers/video",
-            "kernel/nvidia*",
-            "video",
-        ):
+        for place in PLACES:
             for path in host.glob(f"/lib/modules/{kernel}/{place}/nvidia*.ko*"):
                 if match := _OURS.search(path):
                     found.append(

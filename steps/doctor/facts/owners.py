@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
-from steps.detect.modules import leftovers
+from steps.detect.modules import PLACES, leftovers
 from steps.detect.probes import Probes
 from steps.model.base import Record
 
@@ -21,8 +21,10 @@ _PLACES: tuple[tuple[Kind, str], ...] = (
     ),
     *(("tool", f"{folder}/nvidia-*") for folder in ("/usr/bin", "/usr/sbin", "/usr/local/bin")),
     *(
-        ("module", f"/lib/modules/*/{folder}/nvidia*.ko*")
-        for folder in ("updates/dkms", "updates", "extra", "extra/*", "kernel/drivers/video", "kernel/nvidia-*")
+        ("module", f"/lib/modules/*/{folder}/{name}")
+        for folder in PLACES
+        # Not the kernel's own nvidia-wmi-ec-backlight.
+        for name in ("nvidia.ko*", "nvidia-[!w]*.ko*", "nvidia_*.ko*")
     ),
     *(("library", f"{folder}/lib/python3*/site-packages/*/lib/lib{name}.so*") for folder in ("/opt/*", "/opt/*/envs/*", "/home/*/*")
       for name in ("cuda", "nvidia-ml")),

@@ -70,7 +70,7 @@ class Packages(Record):
 
 
 _NOT_DRIVER = re.compile(
-    r"libnvidia-(container|egl|nscq|nvsdm)\S*|nvidia-(container|cuda|cudnn|settings|prime|docker|fabricmanager|imex|vaapi|fs|peer|nsight|ctk)\S*"
+    r"libnvidia-(container|egl|nscq|nvsdm)\S*|nvidia-(container|cuda|cudnn|settings|prime|docker|fabric-?manager|imex|vaapi|fs|peer|nsight|ctk)\S*"
 )
 _ROLES: tuple[tuple[str, Role], ...] = (
     (r"linux-(modules|objects|signatures)-nvidia-.*", "module"),

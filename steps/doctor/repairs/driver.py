@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from steps.catalog import package_sources
 from steps.doctor import numbers
 from steps.doctor.diagnosis import Step
 from steps.doctor.evidence import Evidence
@@ -171,7 +172,7 @@ def windows_driver(seen: Evidence, candidate: Candidate) -> Plan:
 def fabric_runs(seen: Evidence, candidate: Candidate) -> Plan:
     """Return the start of the service, after its package where that is not here."""
     start = service("fabric-start", "nvidia-fabricmanager.service")
-    if seen.packages.named(r"(nvidia-fabricmanager|cuda-drivers-fabricmanager)(-.*)?"):
+    if seen.packages.named(r"(nvidia-fabric-?manager|cuda-drivers-fabricmanager)(-.*)?"):
         return Plan(steps=(start,), verify=proof("fabric"))
     return Plan(steps=(_fabric(seen), start), verify=proof("fabric"))
 
@@ -189,5 +190,7 @@ def _fabric(seen: Evidence) -> Step:
     if told is None:
         return person("fabric", version="?")
     manager = manager_of(seen)
-    name = next((row.name for row in seen.packages.named(r"(nvidia-fabricmanager)(-.*)?")), f"nvidia-fabricmanager-{numbers.branch(told)}")
+    branch = numbers.branch(told)
+    usual = package_sources.fabric_package(manager or "", branch) or f"nvidia-fabricmanager-{branch}"
+    name = next((row.name for row in seen.packages.named(r"(nvidia-fabric-?manager)(-.*)?")), usual)
     return install("fabric", manager, f"{name}={told}-*" if manager == "apt" else name, version=told)

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 import msgspec
 
 from steps.catalog import frameworks as catalog
+from steps.catalog import guide
 from steps.catalog.versions import number
+from steps.compat import persistence_plan
 from steps.compat.wheels import cuda_of
 from steps.detect.environments import environments
 from steps.doctor.diagnosis import Proof, Step
@@ -19,6 +21,7 @@ from steps.doctor.repairs.base import (
     back,
     command_proof,
     install,
+    made_of,
     manager_of,
     person,
     proof,
@@ -29,6 +32,7 @@ from steps.doctor.repairs.base import (
 )  # fmt: skip
 from steps.doctor.rules.base import Candidate
 from steps.model.action import Run, Succeeds
+from steps.model.base import phrase
 
 _INDEX = "https://download.pytorch.org/whl"
 _HAS_CUDA = "import sys, torch; sys.exit(torch.version.cuda is None)"
@@ -238,3 +242,16 @@ def open_between(seen: Evidence, candidate: Candidate) -> Plan:
         undo = (back(*rule, f"--remove-source={address}"), back("firewall-cmd", "--runtime-to-permanent"))
         step = run("let-in", *rule, f"--add-source={address}", undo=undo, address=address)
     return Plan(steps=(step,), verify=proof("nccl"))
+
+
+# --- the driver between containers -----------------------------------------------------------------
+
+
+@repairs("persistence-off-slow-gpu-init")
+def awake(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return what keeps the driver awake: the daemon's unit, or on Ubuntu a drop-in, for its unit leaves the mode off."""
+    row = guide.idle_unit()
+    off = seen.system.id in row.os and any(row.is_with(package.name) for package in seen.packages.rows if package.installed)
+    actions = persistence_plan.actions("persistence", phrase("repair.step.persistence"), off=off, runs=True, optional=False)
+    # The driver runs, and what turns it on is a restart of its daemon.
+    return Plan(steps=(msgspec.structs.replace(made_of("persistence", actions), live=True),), verify=proof("list"))

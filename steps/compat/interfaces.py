@@ -1,0 +1,82 @@
+"""The network interfaces as the ranks see them: which reach other machines, which is the best, which NCCL would take by itself."""
+
+from __future__ import annotations
+
+from ipaddress import ip_interface
+from typing import Literal
+
+from steps.catalog import guide
+from steps.catalog.versions import at_least
+from steps.model.machine import Machine, Network
+
+Reason = Literal["loopback", "containers", "virtual-machines", "vpn", "kernel", "down", "member", "no-address"]
+_REAL = ("ethernet", "infiniband")
+
+
+def reason_against(network: Network, beside: tuple[Network, ...] = ()) -> Reason | None:
+    """Return why an interface reaches no other machine; `None` for a good one and for one that is not known.
+
+    `beside` are all interfaces of the machine: where some have addresses, one without is known to have none.
+    """
+    if network.kind == "loopback":
+        return "loopback"
+    row = guide.virtual(network.name)
+    if row is not None and network.kind in ("virtual", None) and not network.carriers:
+        return row.what
+    if network.up is False:
+        return "down"
+    if not network.addresses and any(one.addresses for one in beside):
+        return "member" if network.master is not None else "no-address"
+    return None
+
+
+def real(network: Network) -> bool:
+    """Return whether an interface is a card, or a bond, team or bridge over cards."""
+    return network.kind in _REAL or bool(network.carriers)
+
+
+def speed(machine: Machine, network: Network) -> int | None:
+    """Return an interface's speed; of a bond or bridge that does not say, the fastest of the cards below; `None` when it is not known."""
+    below = (one.speed_mbps or 0 for one in machine.networks if one.name in network.carriers)
+    return network.speed_mbps or max(below, default=0) or None
+
+
+def best_interface(machine: Machine) -> Network | None:
+    """Return the fastest real interface that is up and can be reached; `None` when there is none.
+
+    One that has an address of a network goes before one that gave itself a link-local one.
+    """
+    found = [one for one in machine.networks if real(one) and one.up and reason_against(one, machine.networks) is None]
+    return max(found, key=lambda one: (_of_a_network(one), speed(machine, one) or 0)) if found else None
+
+
+def _of_a_network(network: Network) -> bool:
+    """Whether an interface has an address that somebody gave it."""
+    for text in network.addresses:
+        try:
+            if not ip_interface(text).is_link_local:
+                return True
+        except ValueError:
+            continue
+    return False
+
+
+def misleading(machine: Machine, nccl: str | None = None) -> tuple[Network, ...]:
+    """Return the interfaces that NCCL would take by itself and that reach no other machine.
+
+    `nccl` is the release that will run: newer ones leave more alone. When it is not known, what an older one takes counts.
+    """
+    rows = (row for row in guide.left_alone() if row.since is None or (nccl is not None and at_least(nccl, row.since)))
+    alone = tuple(prefix for row in rows for prefix in row.prefixes)
+    up = (one for one in machine.networks if one.up)
+    harmless = (None, "down", "member", "no-address")
+    return tuple(one for one in up if reason_against(one, machine.networks) not in harmless and not one.name.startswith(alone))
+
+
+def matching(machine: Machine, interface: str) -> tuple[Network, ...]:
+    """Return the interfaces that a value of NCCL_SOCKET_IFNAME names; an excluding list names none."""
+    if interface.startswith("^"):
+        return ()
+    exact = interface.startswith("=")
+    names = tuple(name.strip() for name in interface.removeprefix("=").split(",") if name.strip())
+    return tuple(one for one in machine.networks if (one.name in names if exact else one.name.startswith(names)))
