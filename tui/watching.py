@@ -273,6 +273,8 @@ def installing(plan: Plan, language: Language) -> str:
     """Return the title of a run: what it installs, or how many steps it has."""
     few = title(plan.actions[0], language) if len(plan.actions) == 1 else say(language, phrase("run.steps", n=len(plan.actions)))
     what = contents(plan.profile, language) or few
+    if plan.repairs is not None:
+        return say(language, phrase("run.repairing", run=plan.repairs, what=what))
     return say(language, phrase("run.rehearsing" if plan.target.rehearsal else "run.installing", what=what))
 
 

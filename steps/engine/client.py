@@ -20,7 +20,20 @@ from steps.errors import BringupError, InputError
 from steps.model.plan import Plan, digest
 from steps.model.run import RunSummary
 
-__all__ = ["RunHandle", "Spool", "Sudo", "find", "find_at_work", "find_undoable", "invoking_owner", "runs", "start"]
+__all__ = [
+    "RunHandle",
+    "Spool",
+    "Sudo",
+    "find",
+    "find_at_work",
+    "find_repair",
+    "find_repaired",
+    "find_resumable",
+    "find_undoable",
+    "invoking_owner",
+    "runs",
+    "start",
+]
 
 
 def start(plan: Plan, *, sudo: Sudo | None, attended: bool = True) -> RunHandle:
@@ -118,8 +131,46 @@ def find_at_work() -> RunHandle:
 
 
 def find_undoable() -> RunHandle:
-    """Return the newest run that did something which can be taken back; raises `InputError("nothing-to-undo")`."""
+    """Return the run that last did something which can be taken back; raises `InputError("nothing-to-undo")`.
+
+    That is the newest one, or the one that it repaired where that has gone on since: it rests on the repair.
+    """
     for handle in _readable():
         if not handle.plan.target.rehearsal and handle.state().status != "undone" and handle.is_ours():
-            return handle
+            return _gone_on_since(handle) or handle
     raise InputError("nothing-to-undo")
+
+
+# --- a run and the run that repaired it --------------------------------------------------------------
+
+
+def find_repair(run_id: str) -> RunHandle | None:
+    """Return the newest run that did its whole repair of run `run_id`, and stands; `None` when there is none."""
+    found = (handle for handle in _readable() if handle.plan.repairs == run_id)
+    return next((handle for handle in found if handle.state().status == "done"), None)
+
+
+def find_repaired(run_id: str) -> RunHandle | None:
+    """Return the stopped run that a repair was made for, while it can be gone on with; `None` when it cannot."""
+    with contextlib.suppress(BringupError):
+        handle = find(run_id)
+        if handle.state().status in ("failed", "cancelled") and not handle.alive():
+            return handle
+    return None
+
+
+def find_resumable() -> RunHandle:
+    """Return the run to go on with: the newest, or the one that the newest has repaired. Raises what `find` raises."""
+    newest = find(None)
+    mended = newest.plan.repairs if newest.state().status == "done" else None
+    return (find_repaired(mended) if mended is not None else None) or newest
+
+
+def _gone_on_since(repair: RunHandle) -> RunHandle | None:
+    """Return the run that `repair` repaired when it ended after it and is not taken back; else `None`."""
+    with contextlib.suppress(BringupError):
+        handle = find(repair.plan.repairs) if repair.plan.repairs is not None else repair
+        state = handle.state()
+        if state.status != "undone" and (state.ended or 0.0) > (repair.state().ended or 0.0):
+            return handle
+    return None

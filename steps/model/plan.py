@@ -77,6 +77,8 @@ class Plan(Record):
     target: Target
     profile: Profile
     actions: tuple[AnyAction, ...]
+    repairs: str | None = None
+    """The id of the run whose failed action this plan repairs; `None` when it repairs no run."""
 
     @property
     def needs_root(self) -> bool:

@@ -39,6 +39,8 @@ class Seen(NamedTuple):
     """What the package manager says of the action that matters now."""
     attached: int | None = None
     """Lines that were there when this viewer came back to the run, while that is worth saying."""
+    repaired: str | None = None
+    """The run that this one was to repair, when this one is over and that one can be gone on with."""
 
     def say(self, key: str, /, **params: Param) -> str:
         """Return the words `run.<key>`."""
@@ -117,6 +119,8 @@ def title_words(seen: Seen) -> str:
     match seen.state.status:
         case "failed":
             return seen.say("title.failed", n=seen.at + 1, title=title(seen.action, seen.language))
+        case "done" if seen.repaired is not None:
+            return seen.say("title.repaired", run=seen.repaired)
         case "done" if seen.plan.target.rehearsal:
             return seen.say("title.rehearsed")
         case "cancelled" | "reboot" | "undoing" | "undone" | "undo-failed" | "done":
@@ -161,6 +165,8 @@ def state_lines(seen: Seen) -> list[Line]:
 def _ending(seen: Seen) -> tuple[str, str]:
     """Return the mark and the sentence of a run that is over."""
     ink = {"done": "good", "undone": "good", "cancelled": "info"}.get(seen.state.status, "bad")
+    if seen.state.status == "done" and seen.repaired is not None:
+        return ink, seen.say("line.repaired", run=seen.repaired)
     rehearsed = seen.state.status == "done" and seen.plan.target.rehearsal
     return ink, seen.say("line.rehearsed" if rehearsed else f"line.{seen.state.status}")
 
@@ -222,6 +228,8 @@ def next_words(seen: Seen, room: int = _ROW) -> str:
         key = "asks"
     elif seen.state.status == "paused" and any(one.status == "running" for one in seen.state.actions.values()):
         key = "pausing"
+    elif seen.state.status == "done" and seen.repaired is not None:
+        key = "repaired"
     elif seen.state.status == "done" and seen.plan.target.rehearsal:
         key = "rehearsed"
     elif seen.state.status == "done" and seen.state.exit == LOG_IN_AGAIN:
@@ -230,8 +238,10 @@ def next_words(seen: Seen, room: int = _ROW) -> str:
         key = "reboot-unit"
     else:
         key = seen.state.status
-    words = seen.say(f"next.{key}")
-    return seen.say(f"next-short.{key}") if width(words) > room and key in _WITH_A_COMMAND else words
+    words = seen.say(f"next.{key}", run=seen.repaired or "")
+    return seen.say(f"next-short.{key}", run=seen.repaired or "") if width(words) > room and key in _WITH_A_COMMAND else words
 
 
-_WITH_A_COMMAND = ("running", "asks", "failed", "cancelled", "reboot", "reboot-unit", "undoing", "undone", "undo-failed", "done", "gone")
+_WITH_A_COMMAND = frozenset(
+    ["repaired", "running", "asks", "failed", "cancelled", "reboot", "reboot-unit", "undoing", "undone", "undo-failed", "done", "gone"],
+)

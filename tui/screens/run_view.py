@@ -30,7 +30,8 @@ from tui.widgets.log_pane import LEFT_OUT, LogPane
 from tui.widgets.sheet import Sheet
 
 if TYPE_CHECKING:
-    from steps.doctor.diagnosis import Verdict
+    from steps.engine.client import RunHandle
+    from tui.screens.run_doctor import Told
 
 _SLOW_CLOCK = 5.0
 """Seconds in which times count on a slow link."""
@@ -82,6 +83,7 @@ class RunView(Page):
         self._said = ""
         self._placed = (0, 0)
         self._proof: tuple[Rung, ...] | None = handle.verdict() if ended else None
+        self._repaired: RunHandle | None = self._find_repaired() if ended else None
 
     def compose(self) -> ComposeResult:
         """Return the sheet and, over it, the log."""
@@ -128,11 +130,11 @@ class RunView(Page):
         self._follow_question()
         self._choose_log(index)
         if state.status not in ENDED:
-            self._end_shown, self._proof = False, None
+            self._end_shown, self._proof, self._repaired = False, None, None
         elif not self._end_shown:
             self._end_shown = True
             self._cursor = 0
-            self._proof = self.handle.verdict()
+            self._proof, self._repaired = self.handle.verdict(), self._find_repaired()
             if self._over():
                 return
         if state.status == "failed":
@@ -141,8 +143,16 @@ class RunView(Page):
             self._doctor.forget()
         self.redraw()
 
+    def _find_repaired(self) -> RunHandle | None:
+        """Return the run that this one repaired, when it can be gone on with."""
+        if self.handle.plan.repairs is None:
+            return None
+        from steps.engine import client
+
+        return client.find_repaired(self.handle.plan.repairs)
+
     @property
-    def verdict(self) -> Verdict | None:
+    def told(self) -> Told | None:
         """What the doctor said to the failure that is shown, or `None`."""
         return self._doctor.said_of(self.seen.action.id) if self._state.status == "failed" else None
 
@@ -194,7 +204,8 @@ class RunView(Page):
         if self._back_at is not None and now - self._back_at < _WELCOME:
             back = self.pane.total
         language = self.shell.language
-        return Seen(self.handle.plan, self._state, self.handle.id, now, language, self._gone, self._silence, self._work, back)
+        repaired = self._repaired.id if self._repaired is not None else None
+        return Seen(self.handle.plan, self._state, self.handle.id, now, language, self._gone, self._silence, self._work, back, repaired)
 
     # --- words ----------------------------------------------------------------------------------------
 
@@ -297,7 +308,7 @@ class RunView(Page):
                     return [(Span(" " + cut(self._question.hint(self.shell.language), columns - 2), "accent"),)]
                 return self._question.lines(self.shell.language, columns, rows)
             case "failed":
-                return failure_lines(seen, self._deciding(seen.action.id), self._cursor, columns, rows, verdict=self.verdict)
+                return failure_lines(seen, self._deciding(seen.action.id), self._cursor, columns, rows, told=self.told)
             case "reboot":
                 return reboot_lines(seen, columns)
             case _:
