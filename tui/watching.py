@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
@@ -21,8 +22,6 @@ ENDED = frozenset({"done", "failed", "cancelled", "reboot", "undone", "undo-fail
 SETTLED = frozenset({"done", "already", "skipped", "undone", "kept"})
 """States of an action after which nothing more comes of it."""
 PROOF_FAILED = 20
-_GUESS = 10.0
-"""Seconds that an action without an estimate is taken for, when others have one."""
 
 
 class Spool(Protocol):
@@ -90,6 +89,10 @@ class Watched(Protocol):
         """Return how far a package manager is with an action; `None` when it says nothing."""
         ...
 
+    def left(self, now: float, /) -> float | None:
+        """Return the seconds that the run will probably still need; `None` when that cannot be said."""
+        ...
+
     def answer(self, seq: int, text: str, /) -> None:
         """Answer the prompt `seq`."""
         ...
@@ -139,13 +142,12 @@ class Watched(Protocol):
 
 
 class Progress(NamedTuple):
-    """Where the run is: counts and seconds; `left` is `None` when nothing was estimated."""
+    """Where the run is: counts and seconds."""
 
     number: int
     total: int
     done: int
     gone: float
-    left: float | None
 
 
 def of(state: RunState, action: str) -> ActionState:
@@ -173,24 +175,7 @@ def progress(plan: Plan, state: RunState, now: float) -> Progress:
     at = focus(plan, state)
     busy = of(state, plan.actions[at].id).status in ("asks", "failed", "running")
     number = at + 1 if busy else max(1, done)
-    return Progress(number, total, done, max(0.0, end - started), _left(plan, state, now))
-
-
-def _left(plan: Plan, state: RunState, now: float) -> float | None:
-    """Return the seconds that the longest lane still needs, the proof after it; `None` when nothing was estimated."""
-    if all(action.seconds is None for action in plan.actions):
-        return None
-    lanes: dict[str, float] = {}
-    for action in plan.actions:
-        one = of(state, action.id)
-        if one.status in SETTLED or one.status == "failed":
-            continue
-        need = action.seconds if action.seconds is not None else _GUESS
-        if one.status in ("running", "asks") and one.started is not None:
-            need = max(0.0, need - (now - one.started))
-        lanes[action.lane] = lanes.get(action.lane, 0.0) + need
-    proof = lanes.pop("proof", 0.0)
-    return max(lanes.values(), default=0.0) + proof
+    return Progress(number, total, done, max(0.0, end - started))
 
 
 def taken(one: ActionState, now: float) -> float | None:
@@ -248,6 +233,21 @@ def about(seconds: float, language: Language) -> str:
     if minutes < 100:
         return say(language, phrase("run.minutes", m=minutes))
     return say(language, phrase("run.hours", h=minutes // 60, m=round(minutes % 60, -1)))
+
+
+def remaining(left: float | None, language: Language) -> str:
+    """Return how long a run still needs, in words: rounded up, the coarser the longer; or that nobody knows."""
+    if left is None:
+        return say(language, phrase("run.left.unknown"))
+    if left < 60:
+        return say(language, phrase("run.left.minute"))
+    minutes = math.ceil(left / 60)
+    step = next(step for most, step in _STEPS if minutes <= most)
+    return say(language, phrase("run.left.about", left=about(60.0 * step * math.ceil(minutes / step), language)))
+
+
+_STEPS = ((12, 1), (30, 2), (100, 5), (math.inf, 10))
+"""Up to how many minutes a time is said in steps of how many."""
 
 
 def contents(profile: Profile, language: Language) -> str:

@@ -15,6 +15,15 @@ _MOST_LOG = 16 << 20
 _LINE = re.compile(rb"^(?P<kind>dlstatus|pmstatus):(?P<what>[^:]*):(?P<percent>[0-9.]+):(?P<text>[^\n]*)\n", re.MULTILINE)
 _OBJECT = re.compile(rb"^.*(?: -c -o |CC \[M\])", re.MULTILINE)
 """A line of a module's build that makes one object: dkms shows neither it nor anything else until the build is over."""
+_SOURCE = re.compile(rb"_SOURCES(?:_CXX)?[ \t]*[+:?]?=[ \t]*([\w./-]+\.c)")
+"""A line by which NVIDIA's sources list a file of theirs."""
+_HEAD = 4 << 20
+_FETCHED = re.compile(rb"^Fetched [^\n]* in (?:(\d+)h )?(?:(\d+)min )?(\d+)s", re.MULTILINE)
+_STYLE = re.compile(rb"\x1b\[[0-9;]*m")
+_WHEEL = re.compile(rb"^ *Downloading (\S+) \(([0-9.]+) ?([kMG]i?B)\)", re.MULTILINE)
+_COME = re.compile(rb"^ *Downloaded (\S+)", re.MULTILINE)
+_WHEELS_OVER = re.compile(rb"^(?:Prepared \d+ package|Installing collected packages)", re.MULTILINE)
+_UNITS = {b"kb": 1e3, b"mb": 1e6, b"gb": 1e9, b"kib": 1024.0, b"mib": 1024.0**2, b"gib": 1024.0**3}
 
 
 class Work(Record):
@@ -27,12 +36,20 @@ class Work(Record):
     """The package at work, or what is fetched."""
     objects: int | None = None
     """How many objects a module's build has made so far; `None` while none is built."""
+    of_objects: int | None = None
+    """How many it will have made; `None` where the sources do not tell."""
+    fetching: float | None = None
+    """Seconds that the download took, as the manager says at its end."""
+    bytes: int | None = None
+    """What was announced to be fetched so far; `None` where only shares are told."""
+    fetched: int | None = None
+    """How much of that is here."""
 
 
-def work_of(status: Path, root: str, since: float | None) -> Work | None:
+def work_of(status: Path, root: str, since: float | None, output: Path | None = None) -> Work | None:
     """Return how far the manager is by the end of its progress file; `None` when it has said nothing yet.
 
-    `since` is when its action began: an older build is not its own.
+    `since` is when its action began: an older build is not its own. `output` is where its own words stand.
     """
     try:
         with status.open("rb") as file:
@@ -45,16 +62,22 @@ def work_of(status: Path, root: str, since: float | None) -> Work | None:
         return None
     last = lines[-1]
     fetching = last["kind"] == b"dlstatus"
+    objects, total = (None, None) if fetching else _objects(root, since)
     return Work(
         phase="download" if fetching else "install",
         percent=float(last["percent"]),
         what=(last["text"] if fetching else last["what"]).decode("utf-8", errors="replace"),
-        objects=None if fetching else _objects(root, since),
+        objects=objects,
+        of_objects=total,
+        fetching=None if fetching or output is None else _fetched_in(output),
     )
 
 
-def _objects(root: str, since: float | None) -> int | None:
-    """Return how many objects the build at work has made, from the newest log below dkms's folder; `None` when none is at work."""
+def _objects(root: str, since: float | None) -> tuple[int | None, int | None]:
+    """Return how many objects the build at work has made, from the newest log below dkms's folder, and of how many.
+
+    Both are `None` when none is at work, the second also where the sources do not list themselves.
+    """
     newest: tuple[float, Path] | None = None
     for log in Path(root, "var/lib/dkms").glob("*/*/build/make.log"):
         with contextlib.suppress(OSError):
@@ -62,10 +85,57 @@ def _objects(root: str, since: float | None) -> int | None:
             if changed >= (since or 0.0) and (newest is None or changed > newest[0]):
                 newest = changed, log
     if newest is None:
-        return None
+        return None, None
     try:
         descriptor = os.open(newest[1], os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
-        return None
+        return None, None
     with os.fdopen(descriptor, "rb") as file:
-        return len(_OBJECT.findall(file.read(_MOST_LOG)))
+        made = len(_OBJECT.findall(file.read(_MOST_LOG)))
+    return made, _sources(newest[1].parent)
+
+
+def _sources(build: Path) -> int | None:
+    """Return how many files a module's own lists say are compiled, as NVIDIA's sources have them; `None` where they list none."""
+    found: set[bytes] = set()
+    for pattern in ("*Kbuild*", "*/*Kbuild*", "*/*.mk"):
+        for path in build.glob(pattern):
+            with contextlib.suppress(OSError):
+                if path.is_file() and path.stat().st_size < _TAIL << 5:
+                    found.update(_SOURCE.findall(path.read_bytes()))
+    return len(found) or None
+
+
+def _fetched_in(output: Path) -> float | None:
+    """Return how many seconds apt says that its download took; `None` where it did not say so at the beginning of its output."""
+    try:
+        with output.open("rb") as file:
+            found = _FETCHED.findall(file.read(_HEAD))
+    except OSError:
+        return None
+    if not found:
+        return None
+    hours, minutes, seconds = (int(part or 0) for part in found[-1])
+    return 3600.0 * hours + 60.0 * minutes + seconds
+
+
+def wheels_of(output: Path) -> Work | None:
+    """Return how far uv or pip is with what it fetches, by its own lines; `None` while it has announced nothing."""
+    try:
+        with output.open("rb") as file:
+            text = _STYLE.sub(b"", file.read(_HEAD))
+    except OSError:
+        return None
+    sizes: dict[bytes, float] = {}
+    last = b""
+    for name, number, unit in _WHEEL.findall(text):
+        sizes[name] = float(number) * _UNITS[unit.lower()]
+        last = name
+    if not sizes:
+        return None
+    if _WHEELS_OVER.search(text):
+        return Work(phase="install", percent=50.0)
+    # pip fetches one file after the other and says nothing at the end of each; uv names each that has come.
+    come = set(_COME.findall(text)) if b"Resolved " in text else set(sizes) - {last}
+    fetched = sum(size for name, size in sizes.items() if name in come)
+    return Work(phase="download", percent=100.0 * fetched / sum(sizes.values()), bytes=round(sum(sizes.values())), fetched=round(fetched))

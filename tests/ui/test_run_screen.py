@@ -325,3 +325,20 @@ async def test_the_package_managers_own_progress_stands_beside_its_action(tmp_pa
         run.works["driver.install"] = Work(phase="install", percent=20, objects=120)
         app.now += 60
         await until(pilot, lambda: shows(app, "usually 12 min", "Silence is normal while the module is built. 120 objects are compiled."))
+
+
+@pytest.mark.parametrize(("language", "words"), [("en", "6:55 gone, about 10 min left"), ("zh_CN", "已用 6:55，约剩 10 分钟")])
+async def test_the_status_line_says_how_long_is_left_the_same_after_coming_back(tmp_path: Path, language: Language, words: str) -> None:
+    run = halfway(tmp_path)
+    run.works["driver.install"] = Work(phase="install", percent=60.0, objects=96, of_objects=192, fetching=20.0)
+    for attached in (False, True):
+        app = Watching(run, language=language, attached=attached)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda app=app: shows(app, words))  # type: ignore[misc]  # bound at once
+
+
+async def test_what_nobody_can_know_is_said_to_be_unknown(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    app = Watching(run, now=START + 163 + 2 * 480 + 90)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "20:13 gone, time left unknown"))

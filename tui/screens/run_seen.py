@@ -12,7 +12,7 @@ from steps.model.run import LOG_IN_AGAIN, ActionState, RunState
 from steps.text import Language, say
 from tui.cells import Line, Span, width
 from tui.theme import MARKS
-from tui.watching import AtWork, Progress, about, clock, focus, installing, of, progress, title
+from tui.watching import AtWork, Progress, about, clock, focus, installing, of, progress, remaining, title
 
 Face = Literal["log", "question", "failed", "reboot", "gone", "ended"]
 """What the run shows by itself, when nothing else is opened over it."""
@@ -39,6 +39,8 @@ class Seen(NamedTuple):
     """What the package manager says of the action that matters now."""
     attached: int | None = None
     """Lines that were there when this viewer came back to the run, while that is worth saying."""
+    left: float | None = None
+    """The seconds that the run will probably still need; `None` when that cannot be said."""
     repaired: str | None = None
     """The run that this one was to repair, when this one is over and that one can be gone on with."""
 
@@ -173,11 +175,9 @@ def _ending(seen: Seen) -> tuple[str, str]:
 
 def _running_line(seen: Seen, count: Span, gone: str) -> Line:
     """Return how many steps, how long so far, how long still, and when anything was printed last."""
-    left = seen.progress.left
-    if left is not None and seen.state.status == "running":
-        times = seen.say("time.left", time=gone, left=about(left, seen.language))
-    else:
-        times = seen.say("time.gone", time=gone)
+    times = seen.say("time.gone", time=gone)
+    if seen.state.status == "running":
+        times = seen.say("time.left", time=gone, left=remaining(seen.left, seen.language))
     last = ""
     if seen.one.status == "running":
         last = "   " + seen.say("time.last", time=clock(seen.quiet, seen.language))

@@ -38,7 +38,7 @@ _SLOW_CLOCK = 5.0
 POLL = 0.25
 """Seconds between two looks at the journal."""
 _POLLS_A_LOOK = 4
-"""At every so many looks the package manager's own progress is read too: a build's whole log."""
+"""At every so many looks the programs' own progress is read too (a build's whole log), and with it how long the run still needs."""
 _GONE_AFTER = 8
 """Looks without a runner before it counts as gone: one is starting in the first of them."""
 _WELCOME = 10.0
@@ -62,6 +62,7 @@ class RunView(Page):
         self._now = now
         self._ticks = self._polls = 0
         self._work: AtWork | None = None
+        self._left: float | None = None
         self._state: RunState = handle.state()
         self._back_at: float | None = now() if attached else None
         self._without = 0
@@ -126,6 +127,7 @@ class RunView(Page):
         self._silence = self._quiet.seconds(action.id, size, of(state, action.id), self._now())
         if self._polls % _POLLS_A_LOOK == 0:
             self._work = self.handle.work(action.id) if of(state, action.id).status == "running" else None
+            self._left = self.handle.left(self._now()) if state.status == "running" else None
         self._polls += 1
         self._follow_question()
         self._choose_log(index)
@@ -205,7 +207,9 @@ class RunView(Page):
             back = self.pane.total
         language = self.shell.language
         repaired = self._repaired.id if self._repaired is not None else None
-        return Seen(self.handle.plan, self._state, self.handle.id, now, language, self._gone, self._silence, self._work, back, repaired)
+        return Seen(
+            self.handle.plan, self._state, self.handle.id, now, language, self._gone, self._silence, self._work, back, self._left, repaired
+        )
 
     # --- words ----------------------------------------------------------------------------------------
 
