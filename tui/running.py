@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from steps import documents, lines, medical, tuning
 from steps.engine import client
 from steps.engine.client import RunHandle
 from steps.errors import BringupError, Cancelled, InputError, PreflightError
-from steps.headless import doctor, runs
+from steps.headless import ahead, doctor, runs
 from steps.headless.console import FINDINGS, Console
 from steps.managers.makers import activation
 from steps.managers.python import place
@@ -42,7 +43,9 @@ def apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console
         console.lines(lines.plan(plan, found, language))
         word = tuning.word_of(plan)
         prompt = phrase("cli.plain.word", word=word) if word else phrase("cli.plain.start")
-        if not dialogue.agreed(say(language, prompt), *((word,) if word else ("y", "yes"))):
+        with _fetching_ahead(plan, console):
+            agreed = dialogue.agreed(say(language, prompt), *((word,) if word else ("y", "yes")))
+        if not agreed:
             raise Cancelled("cancelled")
     attended = _on_terminal() and not console.asked.json
     if not attended and any(action.id == KEY for action in plan.actions):
@@ -55,6 +58,23 @@ def apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console
     else:
         console.out(say(language, phrase("cli.detached", run=handle.id)))
     return 0
+
+
+@contextlib.contextmanager
+def _fetching_ahead(plan: Plan, console: Console) -> Iterator[None]:
+    """Fetch while a question stands, where the profile says so: what root has to fetch only as root, for nobody is asked for it."""
+    wanted = ahead.plan_of(plan, root=privilege.is_root()) if plan.profile.network.download_ahead and not plan.target.rehearsal else None
+    if wanted is None or not wanted.actions:
+        yield
+        return
+    # A machine on which another run works, or a place that is full, is said by the run itself.
+    with contextlib.suppress(BringupError):
+        client.start(wanted, sudo=None)
+        console.err(say(console.asked.language, phrase("cli.ahead")))
+    try:
+        yield
+    finally:
+        client.stop_ahead()
 
 
 def repair(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:

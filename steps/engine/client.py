@@ -5,19 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from steps.engine.carried import carried_environment
-from steps.engine.folder import Order, RunFolder, all_folders, invoking_owner, state_unusable
+from steps.engine.folder import AHEAD, Order, RunFolder, all_folders, invoking_owner, state_unusable
 from steps.engine.handle import RunHandle, Sudo, launch
-from steps.engine.lock import busy, holder, is_held, target_lock
+from steps.engine.lock import born_of, busy, holder, is_held, target_lock
 from steps.engine.runner import UNATTENDED
 from steps.engine.spool import Spool
 from steps.errors import BringupError, InputError
-from steps.model.plan import Plan, digest
+from steps.model.plan import Ahead, Plan, digest
 from steps.model.run import RunSummary
 
 __all__ = [
@@ -31,8 +32,10 @@ __all__ = [
     "find_resumable",
     "find_undoable",
     "invoking_owner",
+    "ourselves",
     "runs",
     "start",
+    "stop_ahead",
 ]
 
 
@@ -44,6 +47,8 @@ def start(plan: Plan, *, sudo: Sudo | None, attended: bool = True) -> RunHandle:
     owner = invoking_owner()
     needs_root = plan.needs_root and not plan.target.rehearsal
     if not plan.target.rehearsal:
+        stop_ahead()
+    if not plan.target.rehearsal:
         for root in (True, False):
             held = holder(target_lock(plan.target.root, root=root, owner=owner))
             if held is not None:
@@ -54,9 +59,14 @@ def start(plan: Plan, *, sudo: Sudo | None, attended: bool = True) -> RunHandle:
         id = launch((name, "--digest", digest(plan), *manner), needs_root=needs_root, sudo=sudo)
     finally:
         Path(name).unlink(missing_ok=True)
+    wanted = digest(plan)
+    if plan.ahead is not None:
+        handle = next((one for one in _ahead() if id in (one.id, None) and digest(one.plan) == wanted), None)
+        if handle is None:
+            raise InputError("run-unknown", run=id or "")
+        return handle
     if id is not None:
         return find(id)
-    wanted = digest(plan)
     for handle in _readable():
         if digest(handle.plan) == wanted:
             return handle
@@ -93,7 +103,8 @@ def runs() -> tuple[RunSummary, ...]:
 
 def _begun() -> Iterator[RunFolder]:
     """Yield the runs that a runner was ever at work on, newest first."""
-    return (folder for folder in reversed(all_folders(invoking_owner())) if folder.began())
+    folders = (folder for folder in reversed(all_folders(invoking_owner())) if not folder.id.startswith(AHEAD))
+    return (folder for folder in folders if folder.began())
 
 
 def _readable() -> Iterator[RunHandle]:
@@ -174,3 +185,36 @@ def _gone_on_since(repair: RunHandle) -> RunHandle | None:
         if state.status != "undone" and (state.ended or 0.0) > (repair.state().ended or 0.0):
             return handle
     return None
+
+
+# --- fetching ahead ----------------------------------------------------------------------------------
+
+_RELEASE = 20.0
+"""Seconds in which a fetch that was told to stop has to be gone: apt ends at the first signal, a hung one is killed."""
+
+
+def ourselves() -> Ahead:
+    """Return what a plan that fetches ahead for this program is marked with: it ends with us."""
+    return Ahead(pid=os.getpid(), born=born_of(os.getpid()) or "")
+
+
+def _ahead() -> Iterator[RunHandle]:
+    """Yield the fetches that can be read, newest first."""
+    for folder in reversed(all_folders(invoking_owner())):
+        if folder.id.startswith(AHEAD) and folder.began():
+            with contextlib.suppress(BringupError):
+                yield RunHandle(folder)
+
+
+def stop_ahead() -> None:
+    """Stop every fetch of this person, and return once the locks of the package manager are free of it.
+
+    One of another person, or one that does not end, is met by the run itself: it waits for its lock by name.
+    """
+    stopping = [handle for handle in _ahead() if handle.alive()]
+    for handle in stopping:
+        with contextlib.suppress(BringupError):
+            handle.cancel()
+    deadline = time.monotonic() + _RELEASE
+    while any(handle.alive() for handle in stopping) and time.monotonic() < deadline:
+        time.sleep(0.05)

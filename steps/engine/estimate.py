@@ -29,6 +29,8 @@ _BUILD = 0.8
 """The part of an installation that a module's build takes."""
 _EASE = 45.0
 """Seconds in which a gain is let in; a loss counts at once."""
+_FORGOTTEN = 8 * _EASE
+"""Seconds after which nothing is left of what was eased."""
 _SURE = 0.25
 """From this share on what is measured counts alone, and less before."""
 _HALF = 0.5
@@ -60,9 +62,10 @@ def left(plan: Plan, state: RunState, now: float, works: Mapping[str, Work]) -> 
 
 
 def _moments(state: RunState, now: float) -> Iterator[float]:
-    """Yield when something began or ended, in order."""
-    times = {at for one in state.actions.values() for at in (one.started, one.ended) if at is not None and at <= now}
-    yield from sorted(times)
+    """Yield when something began or ended, in order; what is so long ago that nothing is left of it is left out."""
+    times = sorted({at for one in state.actions.values() for at in (one.started, one.ended) if at is not None and at <= now})
+    old = [at for at in times if at < now - _FORGOTTEN]
+    yield from times[max(0, len(old) - 1) :]
 
 
 def _at(state: RunState, moment: float) -> RunState:
