@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tui.app import BringupApp
 from tui.cells import line_width
 from tui.privilege import Sudo
 from tui.screens.confirm import ConfirmPage
+from tui.shell import Shell
 from tui.widgets.sheet import Sheet
 
 pytestmark = pytest.mark.ui
@@ -109,3 +111,25 @@ async def test_the_question_fits_into_the_window(tmp_path: Path, language: Langu
         await kit.press(pilot, "D")
         assert words in kit.text(app)
         assert all(line_width(line) <= 80 for line in app.screen.query_one(Sheet).lines)
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+def test_nothing_goes_on_after_the_program_however_it_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, breaks: bool) -> None:
+    app, house = app_of(tmp_path)
+
+    def left(_: Shell) -> int:
+        if breaks:
+            raise RuntimeError("a fault of ours")
+        return 0
+
+    monkeypatch.setattr(Shell, "ran", left)
+    if breaks:
+        with pytest.raises(RuntimeError):
+            app.ran()
+    else:
+        assert app.ran() == 0
+    assert house.stopped == 0
+    app.ahead._on = True
+    with contextlib.suppress(RuntimeError):
+        app.ran()
+    assert (house.stopped, app.ahead.on) == (1, False)
