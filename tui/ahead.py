@@ -10,7 +10,6 @@ from steps.model.base import phrase
 from steps.text import say_error
 from tui import privilege, terminal
 from tui.screens.base import Key, ui
-from tui.watching import ENDED, of
 
 if TYPE_CHECKING:
     from steps.model.action import AnyAction
@@ -126,6 +125,9 @@ class Ahead:
         """Return its state for the header; "" while it is not agreed to."""
         if not self._on:
             return ""
+        # Not for the first screen, which has no word of it.
+        from tui.watching import ENDED, of
+
         if self._handle is None or self._busy:
             return self._app.say(phrase("ui.ahead.waits"))
         try:
