@@ -29,6 +29,8 @@ class Index:
         self.delay = 0.0
         self.drip = 0.0
         self.asked: list[tuple[str, Mapping[str, str]]] = []
+        self.sent: list[str] = []
+        """The paths whose bodies were sent; what a client has already is answered without one."""
         self.address = ""
         self.redirects: dict[str, str] = {}
         self.login: str | None = None
@@ -128,6 +130,13 @@ def serving(index: Index) -> Iterator[str]:
             self._send(kind, body)
 
         def _send(self, kind: str, body: bytes) -> None:
+            tag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+            if kind == "application/octet-stream" and self.headers.get("If-None-Match") == tag:
+                self.send_response(304)
+                self.send_header("ETag", tag)
+                self.end_headers()
+                return
+            index.sent.append(self.path)
             span, status, total, start = self.headers.get("Range"), 200, len(body), 0
             if span and index.parts:
                 first, _, last = span.removeprefix("bytes=").partition("-")
@@ -138,6 +147,7 @@ def serving(index: Index) -> Iterator[str]:
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.send_header("Last-Modified", "Thu, 14 Jan 2027 10:00:00 GMT")
+            self.send_header("ETag", tag)
             if status == 206:
                 self.send_header("Content-Range", f"bytes {start}-{start + len(body) - 1}/{total}")
             self.end_headers()

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,7 +57,7 @@ def index() -> Iterator[str]:
         yield address
 
 
-def planned(tmp_path: Path, tools: dict[str, str], manager: EnvironmentManager, *wanted: str, **network: str) -> tuple[Run, ...]:
+def planned(tmp_path: Path, tools: dict[str, str], manager: EnvironmentManager, *wanted: str, **network: Any) -> tuple[Run, ...]:
     profile = Profile(environment=EnvironmentAnswers(manager=manager, name="dl", python=LINE), network=NetworkAnswers(**network))
     fetch = Installer(uv=UV, managers=tools, own_python=sys.executable, home=str(tmp_path), environments=str(tmp_path / "envs"))
     actions = python.environment(Machine(), profile, wanted, Target(installer=fetch))

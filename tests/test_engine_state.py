@@ -14,8 +14,8 @@ from hypothesis import strategies as some
 from steps.engine.durable import open_new, write_whole
 from steps.engine.folder import Owner, invoking_owner, person, state_folder
 from steps.engine.journal import Journal, Unwritten, fold, read
-from steps.engine.lanes import needs_of
 from steps.engine.lock import Holder, holder, is_held, take_target, target_lock, try_take
+from steps.engine.needs import needs_of
 from steps.errors import Busy
 from steps.model.action import Reboot, Run
 from steps.model.base import Phrase
@@ -93,7 +93,7 @@ def test_the_fold_is_the_same_at_once_and_piece_by_piece() -> None:
     assert fold(entries[:4]).actions["a"].status == "running"
     whole = fold(entries)
     error = Phrase(key="engine.failed.exit", params={"exit": 7, "status": 7})
-    assert whole.actions["a"] == ActionState(id="a", status="failed", started=2.0, ended=5.0, exit=7, error=error)
+    assert whole.actions["a"] == ActionState(id="a", status="failed", started=2.0, ended=5.0, exit=7, error=error, waited=1.0)
     assert (whole.status, whole.exit, whole.started, whole.ended, whole.owner, whole.last_seq) == ("failed", 1, 1.0, 6.0, "ana", 6)
     for middle in range(len(entries)):
         assert fold(entries[middle:], fold(entries[:middle])) == whole

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,9 +36,11 @@ def index() -> Iterator[Index]:
         yield held
 
 
-def looked(frameworks: dict[str, str], **network: str) -> tuple[Finding, ...]:
+def looked(frameworks: dict[str, str], **network: Any) -> tuple[Finding, ...]:
     profile = Profile(
-        environment=EnvironmentAnswers(manager="uv", name="dl", python="3.12"), frameworks=frameworks, network=NetworkAnswers(**network)
+        environment=EnvironmentAnswers(manager="uv", name="dl", python="3.12"),
+        frameworks=frameworks,
+        network=NetworkAnswers(**network),
     )
     actions = framework_plan.plan(Case(HERE, profile), FETCH)
     install = next(action for action in actions if isinstance(action, Run) and action.id == "environment.install")

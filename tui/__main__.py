@@ -160,6 +160,10 @@ def _doctor(asked: Mapping[str, Any], environ: Mapping[str, str], console: Conso
         return running.repair(asked, environ, console)
     from steps.headless.doctor import doctor, gone
 
+    if asked.get("run"):
+        from steps.engine import client
+
+        return doctor(console, (), client.find(asked["run"]))
     return gone(console, asked["gone"]) if asked.get("gone") else doctor(console, tuple(asked["log"]))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from steps.errors import BringupError
 from steps.text import Language, say_error
 from tui import terminal
+from tui.ahead import LOOK, Ahead
 from tui.backend import Backend, House
 from tui.looking import LookingApp
 from tui.messages import Broken, Failed, Started
@@ -49,14 +50,55 @@ class BringupApp(LookingApp):
         """Whether the recommendation was asked for before the machine was known."""
         self.made_for: str | None = None
         """The machine that the loaded profile was saved on."""
+        self.ahead = Ahead(self)
 
     def on_mount(self) -> None:
         """Show the first screen, then look at the machine."""
         self.push_screen(WelcomeScreen())
         self.call_after_refresh(self.look_again)
+        self.set_interval(LOOK, self._look_ahead)
+
+    def _look_ahead(self) -> None:
+        """Follow the answers with what is downloaded, and say how far it is."""
+        self.ahead.look()
+        if self.ahead.on:
+            self._redraw()
+
+    @property
+    def notice(self) -> str:
+        """Return what the header says before the state of a screen, with the state of the download ahead."""
+        return " · ".join(part for part in (super().notice, self.ahead.words()) if part)
+
+    def ask_ahead(self) -> None:
+        """Ask whether to download ahead, with what it comes to; or stop it where it was agreed to."""
+        from tui.screens.confirm import ConfirmPage
+
+        if self.ahead.on:
+            self.ahead.stop()
+            return
+        plan = self.ahead.plan()
+        if plan is None or not plan.actions:
+            self.tell(self.say(ui("ahead.nothing")))
+            return
+        size = f"{sum(action.download_bytes or 0 for action in plan.actions) / 1e9:.1f}"
+        # The plan's own repositories are unknown to apt as yet; without root not even the known ones can be read from.
+        lock = "own-lock" if plan.needs_root else "no-root" if self.privilege() == "none" else "wheels"
+        keys = ["what", "where", lock, "ends"]
+        sentences = [self.say(ui(f"ahead.{key}", size=size)) for key in keys]
+        self.push_screen(ConfirmPage(self.say(ui("ahead.title")), sentences, lambda: self.ahead.agree(asks=True)))
+
+    def ran(self) -> int:
+        """Run until it is left; nothing that was only fetched goes on after it."""
+        try:
+            return super().ran()
+        finally:
+            if self.ahead.on:
+                self.ahead.stop(beside=False)
 
     def machine_known(self) -> None:
-        """Open the review that was asked for while the machine was read."""
+        """Open the review that was asked for while the machine was read; download ahead where the profile says so."""
+        if self.wizard.answers.network.download_ahead and not self.ahead.on:
+            self.ahead.agree(asks=False)
         if self.review_when_ready and self.wizard.advised is not None:
             self.go_review()
         self.review_when_ready = False
@@ -215,6 +257,7 @@ class BringupApp(LookingApp):
     def on_started(self, message: Started) -> None:
         """Watch the run."""
         self.wizard.saved()
+        self.ahead.taken_over()
         self.push_screen(self.wizard.backend.watch(message.handle))
 
     def leave(self) -> None:

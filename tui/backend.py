@@ -79,6 +79,18 @@ class Backend(Protocol):
         """Return the part of a plan that a person without root can run."""
         ...
 
+    def ahead(self, plan: Plan, *, root: bool) -> Plan:
+        """Return what of a plan can be fetched before it starts; without `root` only the wheels."""
+        ...
+
+    def without_root_ahead(self, plan: Plan) -> Plan:
+        """Return the part of such a fetch that needs no root."""
+        ...
+
+    def stop_fetching(self) -> None:
+        """Stop what is fetched ahead; returns once nothing of it is left."""
+        ...
+
     def request(self, plan: Plan) -> str:
         """Return a request to the administrator for what only root can do."""
         ...
@@ -224,6 +236,24 @@ class House:
         from steps import planning
 
         return planning.without_root(plan, machine)
+
+    def ahead(self, plan: Plan, *, root: bool) -> Plan:
+        """Return what of a plan can be fetched before it starts."""
+        from steps.headless import ahead
+
+        return ahead.plan_of(plan, root=root)
+
+    def without_root_ahead(self, plan: Plan) -> Plan:
+        """Return the part of such a fetch that needs no root."""
+        from steps.headless import ahead
+
+        return ahead.without_root(plan)
+
+    def stop_fetching(self) -> None:
+        """Stop what is fetched ahead."""
+        from steps.engine import client
+
+        client.stop_ahead()
 
     def request(self, plan: Plan) -> str:
         """Return the text of a request to the administrator."""

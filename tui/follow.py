@@ -12,7 +12,23 @@ from steps.model.action import AnyAction
 from steps.model.base import Param, phrase
 from steps.model.run import LOG_IN_AGAIN, RunState
 from steps.text import Language, say, say_error
-from tui.watching import ENDED, Quiet, Watched, about, background, cause, clock, deciding, focus, gone, of, progress, stillness, taken
+from tui.watching import (
+    ENDED,
+    Quiet,
+    Watched,
+    about,
+    background,
+    cause,
+    clock,
+    deciding,
+    focus,
+    gone,
+    of,
+    progress,
+    remaining,
+    stillness,
+    taken,
+)
 from tui.widgets.light_vt import plain
 
 Write = Callable[[str], None]
@@ -230,6 +246,9 @@ class _Followed:
             return
         names: dict[str, Param] = {"n": index + 1, "total": len(actions), "title": say(self._language, action.title)}
         names["time"] = clock(taken(one, at) or 0.0, self._language)
+        names["left"] = remaining(self._handle.left(at), self._language) if state.status == "running" else ""
+        if names["left"]:
+            names["left"] = say(self._language, phrase("run.plain.left", left=names["left"]))
         if action.quiet_seconds is None or quiet < BEAT:
             self.say("run.plain.still", **names)
         elif stillness(quiet, self._handle.work(action.id), at) <= action.quiet_seconds:

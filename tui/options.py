@@ -141,6 +141,7 @@ def parser(language: Language = "en", *, helpful: bool = True) -> argparse.Argum
     added["capture"].add_argument("file", type=_name, metavar="FILE")
     added["knowledge"].add_argument("update", nargs="?", choices=("update",), help=about("option.update"))
     added["doctor"].add_argument("--log", action="append", default=[], metavar="FILE", type=_name, help=about("option.log"))
+    added["doctor"].add_argument("--run", metavar="RUN", type=_name, help=about("option.doctor-run"))
     added["doctor"].add_argument("--fix", action="store_true", help=about("option.fix"))
     added["doctor"].add_argument("--gone", metavar="ID", type=_name, help=argparse.SUPPRESS)
     added["report"].add_argument("--mok", action="store_true", help=about("option.mok"))

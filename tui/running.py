@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from steps import documents, lines, medical, tuning
 from steps.engine import client
 from steps.engine.client import RunHandle
-from steps.errors import Cancelled, InputError, PreflightError
-from steps.headless import doctor, runs
+from steps.errors import BringupError, Cancelled, InputError, PreflightError
+from steps.headless import ahead, doctor, runs
 from steps.headless.console import FINDINGS, Console
 from steps.managers.makers import activation
 from steps.managers.python import place
 from steps.model.action import KEY
 from steps.model.base import phrase
+from steps.model.plan import Plan
+from steps.model.run import LOG_IN_AGAIN
 from steps.text import say
 from tui import dialogue, privilege, terminal
 from tui.follow import follow
@@ -40,7 +43,9 @@ def apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console
         console.lines(lines.plan(plan, found, language))
         word = tuning.word_of(plan)
         prompt = phrase("cli.plain.word", word=word) if word else phrase("cli.plain.start")
-        if not dialogue.agreed(say(language, prompt), *((word,) if word else ("y", "yes"))):
+        with _fetching_ahead(plan, console):
+            agreed = dialogue.agreed(say(language, prompt), *((word,) if word else ("y", "yes")))
+        if not agreed:
             raise Cancelled("cancelled")
     attended = _on_terminal() and not console.asked.json
     if not attended and any(action.id == KEY for action in plan.actions):
@@ -55,21 +60,47 @@ def apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console
     return 0
 
 
+@contextlib.contextmanager
+def _fetching_ahead(plan: Plan, console: Console) -> Iterator[None]:
+    """Fetch while a question stands, where the profile says so: what root has to fetch only as root, for nobody is asked for it."""
+    wanted = ahead.plan_of(plan, root=privilege.is_root()) if plan.profile.network.download_ahead and not plan.target.rehearsal else None
+    if wanted is None or not wanted.actions:
+        yield
+        return
+    # A machine on which another run works, or a place that is full, is said by the run itself.
+    with contextlib.suppress(BringupError):
+        client.start(wanted, sudo=None)
+        console.err(say(console.asked.language, phrase("cli.ahead")))
+    try:
+        yield
+    finally:
+        client.stop_ahead()
+
+
 def repair(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:
-    """Name what is broken, and run its repair; one that fails goes back, after a question where somebody can be asked."""
+    """Name what is broken, or what stopped a run, and run its repair; one that fails goes back, after a question where one can be asked."""
     language = console.asked.language
     if not console.asked.yes and (console.asked.json or not _on_terminal()):
         raise InputError("needs-yes")
-    verdict = doctor.examined(console.asked, tuple(asked["log"]))
+    stopped = client.find(asked["run"]) if asked.get("run") else None
+    verdict = doctor.behind_run(stopped) if stopped is not None else doctor.examined(console.asked, tuple(asked["log"]))
     console_lines = console.err if console.asked.json else console.out
     for line in medical.lines(verdict, language):
         console_lines(line)
     if verdict.healthy:
         return 0
-    plan = runs.allowed(console, doctor.repair(console.asked, environ, verdict), (), root_possible=privilege.can_be_root())
+    made = doctor.repair_of_run(stopped.plan.target, verdict, stopped.id) if stopped else doctor.repair(console.asked, environ, verdict)
+    plan = runs.allowed(console, made, (), root_possible=privilege.can_be_root())
     if not plan.actions:
         console.err(say(language, phrase("repair.flow.by-hand")))
         return FINDINGS
+    code = _repaired(plan, console)
+    return _gone_on(stopped, console) if stopped is not None and code in (0, LOG_IN_AGAIN) else code
+
+
+def _repaired(plan: Plan, console: Console) -> int:
+    """Run the plan of a repair to its end, or back; return the exit code. Raises `Cancelled` where a person says no."""
+    language = console.asked.language
     attended = _on_terminal() and not console.asked.json
     if not attended and any(action.id == KEY for action in plan.actions):
         raise PreflightError("key-needs-person")
@@ -85,6 +116,17 @@ def repair(asked: Mapping[str, Any], environ: Mapping[str, str], console: Consol
     if console.asked.json:
         console.document(documents.run(handle.id, handle.state(), (), language, "apply"))
     return code
+
+
+def _gone_on(stopped: RunHandle, console: Console) -> int:
+    """Offer to go on with the run that was repaired; a yes that was given beforehand was given to the repair alone."""
+    language = console.asked.language
+    wanted = not console.asked.yes and dialogue.agreed(say(language, phrase("repair.flow.resume", run=stopped.id)), "y", "yes")
+    if not wanted:
+        console.err(say(language, phrase("repair.flow.go-on", run=stopped.id)))
+        return 0
+    stopped.resume(sudo=privilege.sudo())
+    return follow_to_end(stopped, console, "resume")
 
 
 _ENDED = (0, 5, 10, 11, 130)
@@ -121,7 +163,7 @@ def _meant(verb: str, run_id: str | None) -> RunHandle:
     """Return the run of that name, or the one that the verb means when none was named."""
     if run_id:
         return client.find(run_id)
-    return {"undo": client.find_undoable, "attach": client.find_at_work}.get(verb, lambda: client.find(None))()
+    return {"undo": client.find_undoable, "attach": client.find_at_work, "resume": client.find_resumable}[verb]()
 
 
 def plain_wizard(console: Console, environ: Mapping[str, str]) -> int:
@@ -147,7 +189,25 @@ def follow_to_end(handle: RunHandle, console: Console, verb: str, *, last: bool 
             console.document(documents.run(handle.id, handle.state(), (), asked.language, verb))
     elif verb != "undo":
         _say_what_came_of_it(handle, console)
+        if handle.state().status == "failed" and handle.plan.repairs is None:
+            _say_cause(handle, console)
+    elif handle.plan.repairs is not None and handle.state().status == "undone":
+        console.out(say(asked.language, phrase("repair.flow.stands", run=handle.plan.repairs)))
     return code
+
+
+def _say_cause(handle: RunHandle, console: Console) -> None:
+    """Write the cause of a failure in one sentence, and the command of its repair; nothing where the doctor knows of nothing."""
+    language = console.asked.language
+    try:
+        verdict = doctor.behind_run(handle)
+    except BringupError:
+        # Not known, or the machine cannot be looked at: the exit code and the lines of the output stand above.
+        return
+    if verdict.cause is not None:
+        console.out(say(language, verdict.cause.title))
+        key = "runs" if doctor.repair_of_run(handle.plan.target, verdict, handle.id).actions else "types"
+        console.out(say(language, phrase(f"repair.flow.{key}", run=handle.id)))
 
 
 def _say_what_came_of_it(handle: RunHandle, console: Console) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
@@ -21,8 +22,6 @@ ENDED = frozenset({"done", "failed", "cancelled", "reboot", "undone", "undo-fail
 SETTLED = frozenset({"done", "already", "skipped", "undone", "kept"})
 """States of an action after which nothing more comes of it."""
 PROOF_FAILED = 20
-_GUESS = 10.0
-"""Seconds that an action without an estimate is taken for, when others have one."""
 
 
 class Spool(Protocol):
@@ -100,6 +99,10 @@ class Watched(Protocol):
         """Return how far a package manager is with an action; `None` when it says nothing."""
         ...
 
+    def left(self, now: float, /) -> float | None:
+        """Return the seconds that the run will probably still need; `None` when that cannot be said."""
+        ...
+
     def answer(self, seq: int, text: str, /) -> None:
         """Answer the prompt `seq`."""
         ...
@@ -149,13 +152,12 @@ class Watched(Protocol):
 
 
 class Progress(NamedTuple):
-    """Where the run is: counts and seconds; `left` is `None` when nothing was estimated."""
+    """Where the run is: counts and seconds."""
 
     number: int
     total: int
     done: int
     gone: float
-    left: float | None
 
 
 def of(state: RunState, action: str) -> ActionState:
@@ -183,27 +185,7 @@ def progress(plan: Plan, state: RunState, now: float) -> Progress:
     at = focus(plan, state)
     busy = of(state, plan.actions[at].id).status in ("asks", "failed", "running")
     number = at + 1 if busy else max(1, done)
-    return Progress(number, total, done, max(0.0, end - started), _left(plan, state, now))
-
-
-def _left(plan: Plan, state: RunState, now: float) -> float | None:
-    """Return the seconds that the longest lane still needs, the proof after it; `None` when nothing was estimated, or no longer holds."""
-    if all(action.seconds is None for action in plan.actions):
-        return None
-    lanes: dict[str, float] = {}
-    for action in plan.actions:
-        one = of(state, action.id)
-        if one.status in SETTLED or one.status == "failed":
-            continue
-        need = action.seconds if action.seconds is not None else _GUESS
-        if one.status in ("running", "asks") and one.started is not None:
-            if action.seconds is not None and now - one.started > need + _GUESS:
-                # It takes longer than it should: how much longer, nobody knows.
-                return None
-            need = max(0.0, need - (now - one.started))
-        lanes[action.lane] = lanes.get(action.lane, 0.0) + need
-    proof = lanes.pop("proof", 0.0)
-    return max(lanes.values(), default=0.0) + proof
+    return Progress(number, total, done, max(0.0, end - started))
 
 
 def taken(one: ActionState, now: float) -> float | None:
@@ -268,6 +250,21 @@ def about(seconds: float, language: Language) -> str:
     return say(language, phrase("run.hours", h=minutes // 60, m=round(minutes % 60, -1)))
 
 
+def remaining(left: float | None, language: Language) -> str:
+    """Return how long a run still needs, in words: rounded up, the coarser the longer; or that nobody knows."""
+    if left is None:
+        return say(language, phrase("run.left.unknown"))
+    if left < 60:
+        return say(language, phrase("run.left.minute"))
+    minutes = math.ceil(left / 60)
+    step = next(step for most, step in _STEPS if minutes <= most)
+    return say(language, phrase("run.left.about", left=about(60.0 * step * math.ceil(minutes / step), language)))
+
+
+_STEPS = ((12, 1), (30, 2), (100, 5), (math.inf, 10))
+"""Up to how many minutes a time is said in steps of how many."""
+
+
 def contents(profile: Profile, language: Language) -> str:
     """Return what a run installs, in a few names: `driver 580 open, CUDA 12.8, PyTorch 2.13.0`."""
     names: list[str] = []
@@ -291,6 +288,8 @@ def installing(plan: Plan, language: Language) -> str:
     """Return the title of a run: what it installs, or how many steps it has."""
     few = title(plan.actions[0], language) if len(plan.actions) == 1 else say(language, phrase("run.steps", n=len(plan.actions)))
     what = contents(plan.profile, language) or few
+    if plan.repairs is not None:
+        return say(language, phrase("run.repairing", run=plan.repairs, what=what))
     return say(language, phrase("run.rehearsing" if plan.target.rehearsal else "run.installing", what=what))
 
 

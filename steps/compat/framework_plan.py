@@ -12,7 +12,7 @@ from steps.compat.case import Case
 from steps.compat.wheels import cuda_of, jax_extra, torch_release, variant_name
 from steps.managers import python
 from steps.managers.fetching import address
-from steps.model.action import AnyAction, Write
+from steps.model.action import LINE, AnyAction, Write
 from steps.model.base import phrase
 from steps.model.plan import Target
 
@@ -127,7 +127,7 @@ def plan(case: Case, target: Target) -> tuple[AnyAction, ...]:
         indexes=indexes(case, target),
         download_bytes=size,
         disk_bytes=round(size * 2.4),
-        seconds=30 + size / (12 * MB),
+        seconds=30 + size / LINE,
     )
     samples = _samples(case, python.place(case.answers, target).path)
     if case.answers.environment.for_all:

@@ -5,22 +5,38 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from steps.engine.carried import carried_environment
-from steps.engine.folder import Order, RunFolder, all_folders, invoking_owner, state_unusable
+from steps.engine.folder import AHEAD, Order, RunFolder, all_folders, invoking_owner, state_unusable
 from steps.engine.handle import RunHandle, Sudo, launch
-from steps.engine.lock import busy, holder, is_held, target_lock
+from steps.engine.lock import born_of, busy, holder, is_held, target_lock
 from steps.engine.runner import UNATTENDED
 from steps.engine.spool import Spool
 from steps.errors import BringupError, InputError
-from steps.model.plan import Plan, digest
+from steps.model.plan import Ahead, Plan, digest
 from steps.model.run import RunSummary
 
-__all__ = ["RunHandle", "Spool", "Sudo", "find", "find_at_work", "find_undoable", "invoking_owner", "runs", "start"]
+__all__ = [
+    "RunHandle",
+    "Spool",
+    "Sudo",
+    "find",
+    "find_at_work",
+    "find_repair",
+    "find_repaired",
+    "find_resumable",
+    "find_undoable",
+    "invoking_owner",
+    "ourselves",
+    "runs",
+    "start",
+    "stop_ahead",
+]
 
 
 def start(plan: Plan, *, sudo: Sudo | None, attended: bool = True) -> RunHandle:
@@ -30,6 +46,8 @@ def start(plan: Plan, *, sudo: Sudo | None, attended: bool = True) -> RunHandle:
     """
     owner = invoking_owner()
     needs_root = plan.needs_root and not plan.target.rehearsal
+    if not plan.target.rehearsal:
+        stop_ahead()
     if not plan.target.rehearsal:
         for root in (True, False):
             held = holder(target_lock(plan.target.root, root=root, owner=owner))
@@ -41,9 +59,14 @@ def start(plan: Plan, *, sudo: Sudo | None, attended: bool = True) -> RunHandle:
         id = launch((name, "--digest", digest(plan), *manner), needs_root=needs_root, sudo=sudo)
     finally:
         Path(name).unlink(missing_ok=True)
+    wanted = digest(plan)
+    if plan.ahead is not None:
+        handle = next((one for one in _ahead() if id in (one.id, None) and digest(one.plan) == wanted), None)
+        if handle is None:
+            raise InputError("run-unknown", run=id or "")
+        return handle
     if id is not None:
         return find(id)
-    wanted = digest(plan)
     for handle in _readable():
         if digest(handle.plan) == wanted:
             return handle
@@ -80,7 +103,8 @@ def runs() -> tuple[RunSummary, ...]:
 
 def _begun() -> Iterator[RunFolder]:
     """Yield the runs that a runner was ever at work on, newest first."""
-    return (folder for folder in reversed(all_folders(invoking_owner())) if folder.began())
+    folders = (folder for folder in reversed(all_folders(invoking_owner())) if not folder.id.startswith(AHEAD))
+    return (folder for folder in folders if folder.began())
 
 
 def _readable() -> Iterator[RunHandle]:
@@ -118,8 +142,79 @@ def find_at_work() -> RunHandle:
 
 
 def find_undoable() -> RunHandle:
-    """Return the newest run that did something which can be taken back; raises `InputError("nothing-to-undo")`."""
+    """Return the run that last did something which can be taken back; raises `InputError("nothing-to-undo")`.
+
+    That is the newest one, or the one that it repaired where that has gone on since: it rests on the repair.
+    """
     for handle in _readable():
         if not handle.plan.target.rehearsal and handle.state().status != "undone" and handle.is_ours():
-            return handle
+            return _gone_on_since(handle) or handle
     raise InputError("nothing-to-undo")
+
+
+# --- a run and the run that repaired it --------------------------------------------------------------
+
+
+def find_repair(run_id: str) -> RunHandle | None:
+    """Return the newest run that did its whole repair of run `run_id`, and stands; `None` when there is none."""
+    found = (handle for handle in _readable() if handle.plan.repairs == run_id)
+    return next((handle for handle in found if handle.state().status == "done"), None)
+
+
+def find_repaired(run_id: str) -> RunHandle | None:
+    """Return the stopped run that a repair was made for, while it can be gone on with; `None` when it cannot."""
+    with contextlib.suppress(BringupError):
+        handle = find(run_id)
+        if handle.state().status in ("failed", "cancelled") and not handle.alive():
+            return handle
+    return None
+
+
+def find_resumable() -> RunHandle:
+    """Return the run to go on with: the newest, or the one that the newest has repaired. Raises what `find` raises."""
+    newest = find(None)
+    mended = newest.plan.repairs if newest.state().status == "done" else None
+    return (find_repaired(mended) if mended is not None else None) or newest
+
+
+def _gone_on_since(repair: RunHandle) -> RunHandle | None:
+    """Return the run that `repair` repaired when it ended after it and is not taken back; else `None`."""
+    with contextlib.suppress(BringupError):
+        handle = find(repair.plan.repairs) if repair.plan.repairs is not None else repair
+        state = handle.state()
+        if state.status != "undone" and (state.ended or 0.0) > (repair.state().ended or 0.0):
+            return handle
+    return None
+
+
+# --- fetching ahead ----------------------------------------------------------------------------------
+
+_RELEASE = 20.0
+"""Seconds in which a fetch that was told to stop has to be gone: apt ends at the first signal, a hung one is killed."""
+
+
+def ourselves() -> Ahead:
+    """Return what a plan that fetches ahead for this program is marked with: it ends with us."""
+    return Ahead(pid=os.getpid(), born=born_of(os.getpid()) or "")
+
+
+def _ahead() -> Iterator[RunHandle]:
+    """Yield the fetches that can be read, newest first."""
+    for folder in reversed(all_folders(invoking_owner())):
+        if folder.id.startswith(AHEAD) and folder.began():
+            with contextlib.suppress(BringupError):
+                yield RunHandle(folder)
+
+
+def stop_ahead() -> None:
+    """Stop every fetch of this person, and return once the locks of the package manager are free of it.
+
+    One of another person, or one that does not end, is met by the run itself: it waits for its lock by name.
+    """
+    stopping = [handle for handle in _ahead() if handle.alive()]
+    for handle in stopping:
+        with contextlib.suppress(BringupError):
+            handle.cancel()
+    deadline = time.monotonic() + _RELEASE
+    while any(handle.alive() for handle in stopping) and time.monotonic() < deadline:
+        time.sleep(0.05)

@@ -182,6 +182,13 @@ class RunFolder:
             # Damaged, and so it once was a run.
             return True
 
+    def made(self) -> float:
+        """Return when the run was made, in seconds since the epoch; 0 when that cannot be told."""
+        try:
+            return self.plan.stat().st_mtime
+        except OSError:
+            return 0.0
+
     def began_after(self, other: RunFolder) -> bool:
         """Return whether this run is later than `other`."""
         try:
@@ -199,9 +206,12 @@ class RunFolder:
         write_whole(self.refusal(token), msgspec.json.encode(refusal), FILE_MODE)
 
 
-def _names() -> Iterator[str]:
+AHEAD = "ahead"
+"""What the ids of runs begin with that only fetch: they are of no interest once they are over, and no list names them."""
+
+
+def _names(today: str) -> Iterator[str]:
     """Yield "1130-a", "1130-b", … "1130-z", "1130-aa", …: today, then letters."""
-    today = time.strftime("%m%d")
     letters = string.ascii_lowercase
     yield from (f"{today}-{letter}" for letter in letters)
     yield from (f"{today}-{first}{second}" for first in letters for second in letters)
@@ -220,7 +230,7 @@ def create(plan: Plan, origin: Origin) -> RunFolder:
     for parent in made:
         parent.mkdir(mode=0o755, exist_ok=True)
         parent.chmod(0o755)
-    for name in _names():
+    for name in _names(time.strftime("%m%d") if plan.ahead is None else AHEAD):
         if name in taken:
             continue
         folder = RunFolder(home / name)

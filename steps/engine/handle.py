@@ -11,9 +11,10 @@ import msgspec
 
 from steps import resources
 from steps.engine import journal, ledger
+from steps.engine.estimate import left
 from steps.engine.folder import Refusal, Refused, RunFolder, all_folders, invoking_owner, state_folder
 from steps.engine.lock import is_held
-from steps.engine.progress import Work, work_of
+from steps.engine.progress import Work, wheels_of, work_of
 from steps.engine.runner import UNATTENDED
 from steps.engine.server import RUN_OVER, Request, Response, ask
 from steps.engine.spool import Spool
@@ -111,9 +112,18 @@ class RunHandle:
 
     def work(self, action_id: str) -> Work | None:
         """Return how far the package manager is with an action; `None` when it is no such action, or has not begun."""
-        state = self._state.actions.get(action_id)
-        status = self._folder.path / "output" / f"{action_id}.status"
-        return work_of(status, self.plan.target.root, None if state is None else state.started)
+        state, output = self._state.actions.get(action_id), self._folder.output(action_id)
+        status = output.with_suffix(".status")
+        if not status.exists():
+            fetches = next((one.lane == "python" for one in self.plan.actions if one.id == action_id), False)
+            return wheels_of(output) if fetches else None
+        return work_of(status, self.plan.target.root, None if state is None else state.started, output)
+
+    def left(self, now: float) -> float | None:
+        """Return for how many seconds the run will probably go on; `None` when that cannot be said."""
+        at_work = (id for id, one in self._state.actions.items() if one.status == "running")
+        works = {id: work for id in at_work if (work := self.work(id)) is not None}
+        return left(self.plan, self._state, now, works)
 
     def verdict(self) -> tuple[Rung, ...] | None:
         """Return the rungs that the plan's proof printed; `None` while there are none."""

@@ -118,7 +118,9 @@ def _step(state: RunState, entry: Entry) -> RunState:
     elif entry.kind == "answered" and state.prompt is not None and entry.data.get("to") == state.prompt.seq:
         asked = state.actions.get(state.prompt.action) or ActionState(id=state.prompt.action)
         if asked.status == "asks":
-            changes["actions"] = {**state.actions, asked.id: msgspec.structs.replace(asked, status="running")}
+            waited = asked.waited + (entry.at - asked.asked if asked.asked is not None else 0.0)
+            heard = msgspec.structs.replace(asked, status="running", asked=None, waited=waited)
+            changes["actions"] = {**state.actions, asked.id: heard}
     return msgspec.structs.replace(state, **changes)
 
 
@@ -166,7 +168,7 @@ def _action(before: ActionState, entry: Entry) -> ActionState:
         case "action-started":
             return ActionState(id=before.id, status="running", started=entry.at)
         case "prompt":
-            return msgspec.structs.replace(before, status="asks")
+            return msgspec.structs.replace(before, status="asks", asked=entry.at)
         case "reboot-needed":
             return msgspec.structs.replace(before, status="waiting")
         case "action-finished" | "action-undone":
@@ -176,6 +178,8 @@ def _action(before: ActionState, entry: Entry) -> ActionState:
                 status=status,
                 started=before.started or entry.at,
                 ended=entry.at,
+                asked=None,
+                waited=before.waited + (entry.at - before.asked if before.asked is not None else 0.0),
                 exit=_whole(entry.data.get("exit")),
                 error=_error(entry.data),
             )

@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from steps.engine.context import Context, Outcome
 from steps.engine.journal import Unwritten
+from steps.engine.needs import needs_of
 from steps.engine.server import RUN_OVER
-from steps.model.action import AnyAction, Lane, Reboot
+from steps.model.action import AnyAction, Lane
 from steps.model.run import RunState
 
 Perform = Callable[[AnyAction], Outcome]
 FINE = frozenset(("done", "already", "skipped"))
-
-
-def needs_of(actions: tuple[AnyAction, ...]) -> Mapping[str, tuple[str, ...]]:
-    """Return for every action the ids that come before it: those it names, the one before it in its lane.
-
-    The proof and a reboot come after all that stands before them: they concern the whole machine.
-    """
-    needs: dict[str, tuple[str, ...]] = {}
-    last: dict[Lane, str] = {}
-    barrier: tuple[str, ...] = ()
-    for position, action in enumerate(actions):
-        everything = isinstance(action, Reboot) or action.lane == "proof"
-        own = tuple(other.id for other in actions[:position]) if everything else action.needs
-        needs[action.id] = tuple(dict.fromkeys((*own, *((last[action.lane],) if action.lane in last else ()), *barrier)))
-        last[action.lane] = action.id
-        if isinstance(action, Reboot):
-            barrier = (action.id,)
-    return needs
 
 
 class Lanes:

@@ -22,9 +22,11 @@ from steps.engine import journal
 from steps.engine.carried import carried_environment, hide, parted
 from steps.engine.durable import write_whole
 from steps.engine.folder import (
+    AHEAD,
     STATE_VARIABLE,
     Order,
     Origin,
+    Owner,
     Refusal,
     Refused,
     RunFolder,
@@ -132,6 +134,15 @@ def _forget(folder: RunFolder) -> None:
     os.close(held)
 
 
+def _tidy(owner: Owner) -> None:
+    """Remove the folders of earlier fetches: nobody comes back to them."""
+    for folder in folders_in(own_runs(owner)):
+        held = try_take(folder.lock) if folder.id.startswith(AHEAD) else None
+        if held is not None:
+            shutil.rmtree(folder.path, ignore_errors=True)
+            os.close(held)
+
+
 def _new(file: str, confirmed: str) -> RunFolder:
     """Return the folder of a new run for the plan in `file`, if that is the plan that was confirmed."""
     try:
@@ -150,6 +161,8 @@ def _new(file: str, confirmed: str) -> RunFolder:
         held = holder(target_lock(plan.target.root, root=os.geteuid() == 0, owner=owner))
         if held is not None:
             raise busy(held)
+    if plan.ahead is not None:
+        _tidy(owner)
     environment, secret = parted(order.environment)
     folder = create(plan, Origin(digest=confirmed, owner=owner, environment=environment))
     hide(folder.id, owner, secret)

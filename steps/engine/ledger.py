@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -84,20 +85,70 @@ def _before(folder: RunFolder, action: Run) -> PathsBefore:
 
 
 def held_too(folder: RunFolder, plan: Plan, others: Iterable[RunFolder]) -> tuple[str, str] | None:
-    """Return the id of the newest of `others` that changed what an undo of this run would take away, and the path; or `None`."""
-    paths = [path for action in order(plan, journal.read(folder.journal)[0]) for path in paths_of(action)]
+    """Return the id of the newest of `others` that changed what an undo of this run would take away, and the path or package; or `None`.
+
+    Of packages only a run counts that came after all that this one did: where this one went on later, the other's rest on its own.
+    """
+    mine, last = _changed(folder, plan.target.root), _last_change(folder)
     for other in others:
-        for path in _changed(other, plan.target.root):
-            if any(path == mine or path.startswith(f"{mine}/") for mine in paths):
+        theirs = _changed(other, plan.target.root)
+        for path in theirs.paths:
+            if any(path == own or path.startswith(f"{own}/") for own in mine.paths):
                 return other.id, path
+        both = mine.packages & theirs.packages
+        if both and theirs.repairs != folder.id and other.made() > last:
+            return other.id, min(both)
     return None
 
 
-def _changed(folder: RunFolder, root: str) -> tuple[str, ...]:
-    """Return the paths below `root` that a run changed; none of a run that cannot be read."""
+def _last_change(folder: RunFolder) -> float:
+    """Return when an action of the run ended last; 0 when none did."""
+    return max((entry.at for entry in journal.read(folder.journal)[0] if entry.kind == "action-finished"), default=0.0)
+
+
+def gone_with(plan: Plan, folders: Iterable[RunFolder]) -> frozenset[str]:
+    """Return the packages that went back with the run which this plan repaired: what the repair found of them is not to come back."""
+    folder = next((one for one in folders if one.id == plan.repairs), None)
+    if folder is None or journal.fold(journal.read(folder.journal)[0]).status != "undone":
+        return frozenset()
+    actions = (action for action in folder.read_plan().actions if isinstance(action, Packages))
+    return frozenset(name for action in actions for name in _packages(folder, action))
+
+
+class _Changed(NamedTuple):
+    """What a run changed and has not taken back."""
+
+    paths: tuple[str, ...] = ()
+    packages: frozenset[str] = frozenset()
+    repairs: str | None = None
+
+
+def _changed(folder: RunFolder, root: str) -> _Changed:
+    """Return what a run changed below `root`; nothing of a run that cannot be read."""
     try:
         plan = folder.read_plan()
         entries = journal.read(folder.journal)[0]
     except BringupError:
-        return ()
-    return tuple(path for action in order(plan, entries) for path in paths_of(action)) if plan.target.root == root else ()
+        return _Changed()
+    if plan.target.root != root:
+        return _Changed()
+    stands = order(plan, entries)
+    packages = (name for action in stands if isinstance(action, Packages) for name in _packages(folder, action))
+    return _Changed(tuple(path for action in stands for path in paths_of(action)), frozenset(packages), plan.repairs)
+
+
+def _packages(folder: RunFolder, action: Packages) -> Iterator[str]:
+    """Yield the packages that an action changed; of one that was cut off, those that it meant to."""
+    # As plain values: this is asked by a viewer, which has no other use for the records of the package managers.
+    before = _plain(folder.kept(action.id) / "undo.json")
+    after = _plain(folder.kept(action.id) / "after.json").get("packages")
+    was = before.get("before", {}).get("packages", {})
+    yield from (name for name in before.get("names", ()) if after is None or was.get(name) != after.get(name))
+
+
+def _plain(file: Path) -> dict[str, Any]:
+    """Return what a file of ours holds; nothing when it cannot be read."""
+    try:
+        return dict(msgspec.json.decode(file.read_bytes()))
+    except (OSError, msgspec.MsgspecError):
+        return {}

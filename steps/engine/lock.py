@@ -53,6 +53,15 @@ def try_take(path: Path, mode: int = 0o640) -> int | None:
     return descriptor
 
 
+def born_of(pid: int) -> str | None:
+    """Return when a process began, as the kernel counts; `None` when there is none of this number, or it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in (b"Z", b"X") else fields[19].decode()
+
+
 def target_lock(target: str, *, root: bool, owner: Owner) -> Path:
     """Return the lock that all runs which change the system below `target` share."""
     name = "machine" if target == "/" else target.strip("/").replace("_", "__").replace("/", "_")[-200:]

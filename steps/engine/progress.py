@@ -17,6 +17,13 @@ _OBJECT = re.compile(rb"^.*(?: -c -o |CC \[M\])", re.MULTILINE)
 """A line of a module's build that makes one object: dkms shows neither it nor anything else until the build is over."""
 _SOURCE = re.compile(rb"^\s*\w+_SOURCES\s*[+:]?=\s*\S+\.c\b", re.MULTILINE)
 _MODULE = re.compile(rb"^\s*BUILT_MODULE_NAME\b", re.MULTILINE)
+_HEAD = 4 << 20
+_FETCHED = re.compile(rb"^Fetched [^\n]* in (?:(\d+)h )?(?:(\d+)min )?(\d+)s", re.MULTILINE)
+_STYLE = re.compile(rb"\x1b\[[0-9;]*m")
+_WHEEL = re.compile(rb"^ *Downloading (\S+) \(([0-9.]+) ?([kMG]i?B)\)", re.MULTILINE)
+_COME = re.compile(rb"^ *Downloaded (\S+)", re.MULTILINE)
+_WHEELS_OVER = re.compile(rb"^(?:Prepared \d+ package|Installing collected packages)", re.MULTILINE)
+_UNITS = {b"kb": 1e3, b"mb": 1e6, b"gb": 1e9, b"kib": 1024.0, b"mib": 1024.0**2, b"gib": 1024.0**3}
 
 
 class Work(Record):
@@ -33,12 +40,18 @@ class Work(Record):
     """How many it will make; `None` when its makefiles do not list their sources as NVIDIA's do."""
     stirred: float | None = None
     """When the build last wrote into its own log; `None` while none is built."""
+    fetching: float | None = None
+    """Seconds that the download took, as the manager says at its end."""
+    bytes: int | None = None
+    """What was announced to be fetched so far; `None` where only shares are told."""
+    fetched: int | None = None
+    """How much of that is here."""
 
 
-def work_of(status: Path, root: str, since: float | None) -> Work | None:
+def work_of(status: Path, root: str, since: float | None, output: Path | None = None) -> Work | None:
     """Return how far the manager is by the end of its progress file; `None` when it has said nothing yet.
 
-    `since` is when its action began: an older build is not its own.
+    `since` is when its action began: an older build is not its own. `output` is where its own words stand.
     """
     try:
         with status.open("rb") as file:
@@ -59,6 +72,7 @@ def work_of(status: Path, root: str, since: float | None) -> Work | None:
         objects=None if log is None else _objects(log[1]),
         of=None if log is None else _announced(log[1].parent),
         stirred=None if log is None else log[0],
+        fetching=None if fetching or output is None else _fetched_in(output),
     )
 
 
@@ -95,3 +109,38 @@ def _read(path: Path) -> bytes | None:
         return None
     with os.fdopen(descriptor, "rb") as file:
         return file.read(_MOST_LOG)
+
+
+def _fetched_in(output: Path) -> float | None:
+    """Return how many seconds apt says that its download took; `None` where it did not say so at the beginning of its output."""
+    try:
+        with output.open("rb") as file:
+            found = _FETCHED.findall(file.read(_HEAD))
+    except OSError:
+        return None
+    if not found:
+        return None
+    hours, minutes, seconds = (int(part or 0) for part in found[-1])
+    return 3600.0 * hours + 60.0 * minutes + seconds
+
+
+def wheels_of(output: Path) -> Work | None:
+    """Return how far uv or pip is with what it fetches, by its own lines; `None` while it has announced nothing."""
+    try:
+        with output.open("rb") as file:
+            text = _STYLE.sub(b"", file.read(_HEAD))
+    except OSError:
+        return None
+    sizes: dict[bytes, float] = {}
+    last = b""
+    for name, number, unit in _WHEEL.findall(text):
+        sizes[name] = float(number) * _UNITS[unit.lower()]
+        last = name
+    if not sizes:
+        return None
+    if _WHEELS_OVER.search(text):
+        return Work(phase="install", percent=50.0)
+    # pip fetches one file after the other and says nothing at the end of each; uv names each that has come.
+    come = set(_COME.findall(text)) if b"Resolved " in text else set(sizes) - {last}
+    fetched = sum(size for name, size in sizes.items() if name in come)
+    return Work(phase="download", percent=100.0 * fetched / sum(sizes.values()), bytes=round(sum(sizes.values())), fetched=round(fetched))

@@ -6,11 +6,12 @@ import contextlib
 
 import msgspec
 
-from steps.engine import settings
+from steps.engine import ledger, settings
 from steps.engine.command import Missing, never, run_command
 from steps.engine.context import Context, Outcome, failed
 from steps.engine.durable import make_folder, write_whole
 from steps.engine.files import put_back, real_path, take_away
+from steps.engine.folder import all_folders
 from steps.engine.journal import Unwritten
 from steps.engine.ledger import PathsBefore, paths_of
 from steps.engine.packages import PackagesBefore, changed, read_after, read_before, repair
@@ -88,6 +89,8 @@ def _packages(action: Packages, context: Context) -> Outcome:
     if now is None:
         return failed(phrase("engine.failed.unreadable", manager=action.manager))
     ours = changed(state, read_after(context, action))
+    if context.plan.repairs is not None:
+        ours -= ledger.gone_with(context.plan, all_folders(context.owner))
     commands = tool.restore(state.before, now, state.kept, ours)
     # Only what was not there before may go; whatever else would go with it was put there by somebody else.
     may_go = frozenset(name for name in ours if not state.before.has(name))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Protocol
 
 from steps import documents, medical
 from steps.catalog.diagnoses import words
@@ -14,6 +15,7 @@ from steps.doctor.evidence import Evidence
 from steps.doctor.facts.owners import owners
 from steps.doctor.judge import judge
 from steps.doctor.repairs.flow import repair_plan
+from steps.errors import InputError
 from steps.headless.console import DONE, FINDINGS, PROOF_FAILED, Asked, Console
 from steps.headless.facts import host_of, target_of
 from steps.host.captured import Capture, CapturedHost
@@ -24,7 +26,25 @@ from steps.model.plan import Plan, Target
 from steps.model.profile import Profile
 from steps.text import say
 
+if TYPE_CHECKING:
+    from steps.engine.client import RunHandle
+
 _BUILDS = "/var/lib/dkms/"
+_BLOCK = 1 << 20
+_MOST = 16 << 20
+"""Bytes of an output's end that are looked at."""
+
+
+class Output(Protocol):
+    """The raw output of one action, as far as it was written."""
+
+    def size(self) -> int:
+        """Return how many bytes there are now."""
+        ...
+
+    def read(self, offset: int, count: int, /) -> bytes:
+        """Return up to `count` bytes from `offset`; fewer, or none, at the end."""
+        ...
 
 
 def examined(asked: Asked, logs: tuple[str, ...], *, now: bool = False) -> Verdict:
@@ -37,9 +57,12 @@ def examined(asked: Asked, logs: tuple[str, ...], *, now: bool = False) -> Verdi
         seen.close()
 
 
-def doctor(console: Console, logs: tuple[str, ...]) -> int:
-    """Print the one cause, its evidence and its repair; raises `InputError` for a log or a capture that cannot be read."""
-    verdict, language = examined(console.asked, logs), console.asked.language
+def doctor(console: Console, logs: tuple[str, ...], run: RunHandle | None = None) -> int:
+    """Print the one cause, its evidence and its repair, of the machine or of what stopped a run.
+
+    Raises `InputError` for a log or a capture that cannot be read, and what `behind_run` raises.
+    """
+    verdict, language = examined(console.asked, logs) if run is None else behind_run(run), console.asked.language
     found = owners(Probes(host_of(console.asked))) if console.asked.verbose else None
     if console.asked.json:
         body = medical.document(verdict, language)
@@ -69,6 +92,43 @@ def repair(asked: Asked, environ: Mapping[str, str], verdict: Verdict) -> Plan:
     if cause is None or verdict.healthy:
         return Plan(made=time.time(), target=target, profile=Profile(), actions=())
     return repair_plan(cause, target, made=time.time())
+
+
+def failed_action(handle: RunHandle) -> str | None:
+    """Return the id of the action that a run stopped at; `None` when none failed, or a runner is still at work."""
+    if handle.alive():
+        return None
+    return next((id for id, one in handle.state().actions.items() if one.status == "failed"), None)
+
+
+def repair_of_run(target: Target, verdict: Verdict, run: str) -> Plan:
+    """Return the plan that repairs what stopped a run, on the run's own target; without actions where a person has to do all."""
+    cause = verdict.cause
+    if cause is None:
+        return Plan(made=time.time(), target=target, profile=Profile(), actions=(), repairs=run)
+    return repair_plan(cause, target, made=time.time(), of_run=run)
+
+
+def behind_run(handle: RunHandle) -> Verdict:
+    """Return what the doctor says to the failed action of a run.
+
+    Raises `InputError`: "run-not-failed" when none failed, "cause-unknown" when the doctor knows of nothing.
+    """
+    action = failed_action(handle)
+    if action is None:
+        raise InputError("run-not-failed", run=handle.id)
+    verdict = behind(handle.plan.target, action, end_of(handle.spool(action)))
+    if verdict is None:
+        raise InputError("cause-unknown", run=handle.id)
+    return verdict
+
+
+def end_of(spool: Output) -> Iterator[bytes]:
+    """Yield the end of an action's output in blocks."""
+    at, size = max(0, spool.size() - _MOST), spool.size()
+    while at < size and (block := spool.read(at, min(_BLOCK, size - at))):
+        yield block
+        at += len(block)
 
 
 def behind(target: Target, action: str, log: Iterable[bytes]) -> Verdict | None:

@@ -13,6 +13,8 @@ NEIGHBOURS = "driver.neighbours"
 """The id of the action that sees who uses what a driver's packages take away."""
 KEY = "driver.key"
 """The id of the action that asks the firmware to trust a key: a person chooses a password for it."""
+LINE = 12_000_000
+"""Bytes that a line is taken to bring in a second where an estimate has to name a time."""
 ManagerName = Literal["apt", "dnf", "zypper", "pacman"]
 
 

@@ -70,6 +70,14 @@ class Target(Record):
         return (*machine, *(("--root", self.root) if self.root != "/" else ()))
 
 
+class Ahead(Record):
+    """Whose fetching ahead a plan is: it ends with the program that a person chooses in."""
+
+    pid: int
+    born: str
+    """When that process began, as the kernel counts: another one may have its number later."""
+
+
 class Plan(Record):
     """What is confirmed is exactly what is run."""
 
@@ -79,6 +87,10 @@ class Plan(Record):
     target: Target
     profile: Profile
     actions: tuple[AnyAction, ...]
+    repairs: str | None = None
+    """The id of the run whose failed action this plan repairs; `None` when it repairs no run."""
+    ahead: Ahead | None = None
+    """Set where the plan only fetches what another one will install, while a person still chooses; `None` for every other plan."""
 
     @property
     def needs_root(self) -> bool:

@@ -94,6 +94,8 @@ class NetworkAnswers(Record):
     conda: str | None = None
     find_links: str | None = None
     ca_file: str | None = None
+    download_ahead: bool | None = None
+    """Whether what the answers need is downloaded while questions are open; absent means only after a person's yes."""
 
 
 class HardwareAnswers(Record):

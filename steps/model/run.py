@@ -65,6 +65,10 @@ class ActionState(Record):
     exit: int | None = None
     error: Words | None = None
     """Why it failed, in one sentence."""
+    asked: float | None = None
+    """Since when it waits for a person; `None` when it does not."""
+    waited: float = 0.0
+    """For how many seconds it waited for a person before."""
 
 
 class RunState(Record):

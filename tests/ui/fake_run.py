@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from steps.engine.client import Spool
+from steps.engine.estimate import left
 from steps.engine.progress import Work
 from steps.errors import InputError
 from steps.model.action import AnyAction, Manual, Packages, Reboot, Run, Write
@@ -80,6 +81,9 @@ class FakeRun:
 
     def work(self, action_id: str) -> Work | None:
         return self.works.get(action_id)
+
+    def left(self, now: float) -> float | None:
+        return left(self.plan, self._state, now, self.works)
 
     def verdict(self) -> tuple[Rung, ...] | None:
         return self.rungs

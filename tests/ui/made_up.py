@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from textual.screen import Screen
 
 from steps.doctor.diagnosis import Verdict
@@ -14,6 +15,7 @@ from steps.model.base import Words
 from steps.model.choice import Choice, Note, Option
 from steps.model.finding import Finding, StepKey
 from steps.model.machine import Accelerator, Cpu, Driver, Machine, Memory
+from steps.model.plan import Ahead as Whose
 from steps.model.plan import Plan, Target
 from steps.model.profile import DriverAnswers, MonitoringAnswers, Profile
 from steps.model.run import RunSummary
@@ -144,7 +146,7 @@ class MadeUp:
     ) -> None:
         self.folder = folder
         self.started: list[Plan] = []
-        self.looks = 0
+        self.looks = self.stopped = 0
         self.recording = False
         self.notices: tuple[Finding, ...] = ()
         self.unsure: tuple[Finding, ...] = ()
@@ -178,6 +180,16 @@ class MadeUp:
 
     def without_root(self, plan: Plan, machine: Machine) -> Plan:
         return Plan(made=0.0, target=plan.target, profile=plan.profile, actions=tuple(a for a in plan.actions if a.by == "user"))
+
+    def ahead(self, plan: Plan, *, root: bool) -> Plan:
+        fetches = Run(id="ahead.driver", title=str(plan.profile.driver.branch), argv=("true",), download_bytes=420_000_000, by="user")
+        return msgspec.structs.replace(plan, actions=(fetches,), ahead=Whose(pid=1, born="1"))
+
+    def without_root_ahead(self, plan: Plan) -> Plan:
+        return msgspec.structs.replace(plan, actions=())
+
+    def stop_fetching(self) -> None:
+        self.stopped += 1
 
     def request(self, plan: Plan) -> str:
         return f"{len(plan.actions)} actions\n"

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from tests.ui.fake_run import FakeRun, halfway
+from steps.engine import client
+from steps.errors import Busy
+from steps.headless import runs
+from steps.model.plan import Plan
+from steps.text import Language
+from tests.ui.fake_run import START, FakeRun, halfway
 from tests.ui.run_pilot import Watching, picture, shows, until
+from tui.cells import width
+from tui.screens.run import RunScreen
 
 pytestmark = pytest.mark.ui
 LINE = b"UserWarning: NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current PyTorch installation.\n"
@@ -50,3 +58,132 @@ async def test_a_failure_that_the_doctor_does_not_know_keeps_its_exit_code_and_r
         await app.workers.wait_for_complete()
         await pilot.pause()
         assert not shows(app, "f  repair")
+
+
+# --- the repair as a run of its own -----------------------------------------------------------------
+
+
+def interrupted(folder: Path) -> FakeRun:
+    """Return a run that met a half-installed package of somebody else's."""
+    run = halfway(folder)
+    run.action("driver.install", "failed", started=163, seconds=151, code=100)
+    run.action("frameworks.environment", "done", started=315, seconds=140)
+    run.print("driver.install", b"E: dpkg was interrupted, you must manually run 'dpkg --configure -a' to correct the problem. \n")
+    run.now_is("failed", code=1, ended=START + 455)
+    run.has_runner = False
+    return run
+
+
+class Machine:
+    """Two runs on one machine: the one that stopped, and the one that a screen starts to repair it."""
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        self.stopped = interrupted(folder / "stopped")
+        self.folder = folder
+        self.repairs: list[FakeRun] = []
+        self.busy = False
+        patch.setattr(runs, "start", self.start)
+        patch.setattr(client, "find_repair", lambda _: next((one for one in self.repairs if one.state().status == "done"), None))
+        patch.setattr(client, "find_repaired", lambda _: self.stopped)
+
+    def start(self, plan: Plan, _: object) -> FakeRun:
+        if self.busy:
+            raise Busy("run-active", run="1130-x", user="wei", since="14:20")
+        repair = FakeRun(self.folder / "repair", plan)
+        repair.id = "1130-b"
+        repair._state = msgspec.structs.replace(repair.state(), started=START + 500)
+        self.repairs.append(repair)
+        return repair
+
+    def ends(self, *, well: bool) -> None:
+        """Let the repair end."""
+        (repair,) = self.repairs
+        first, *rest = repair.plan.actions
+        repair.action(first.id, "done" if well else "failed", started=500, seconds=3, code=0 if well else 1)
+        for action in rest if well else ():
+            repair.action(action.id, "done", started=504, seconds=1, code=0)
+        repair.now_is("done" if well else "failed", code=0 if well else 1, ended=START + 510)
+        repair.has_runner = False
+
+
+async def test_the_repair_is_reviewed_runs_beside_the_stopped_run_and_leads_back_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(tmp_path, monkeypatch)
+    app = Watching(machine.stopped)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "› f  Finish the packages"))
+        await pilot.press("f")
+        await until(pilot, lambda: shows(app, "Start this repair?", "dpkg --force-confdef --force-confold --configure -a", "Undo"))
+        assert machine.repairs == []
+        await pilot.press("enter")
+        await until(pilot, lambda: shows(app, "Repairing run 1130-a"))
+        assert len([screen for screen in app.screen_stack if isinstance(screen, RunScreen)]) == 1
+        machine.ends(well=True)
+        await until(pilot, lambda: shows(app, "Repaired. Run 1130-a can go on.", "Enter go on with the run"))
+        await pilot.press("enter")
+        await until(pilot, lambda: ("resume",) in machine.stopped.told)
+        await until(pilot, lambda: shows(app, "run 1130-a"))
+        assert machine.repairs[0].told == []
+
+
+async def test_after_a_repair_that_worked_the_stopped_run_advises_to_try_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(tmp_path, monkeypatch)
+    app = Watching(machine.stopped)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "› f  Finish the packages"))
+        await pilot.press("f")
+        await until(pilot, lambda: shows(app, "Start this repair?"))
+        await pilot.press("enter")
+        await until(pilot, lambda: shows(app, "Repairing run 1130-a"))
+        machine.ends(well=True)
+        await until(pilot, lambda: shows(app, "Repaired."))
+        await pilot.press("escape")
+        await until(
+            pilot, lambda: shows(app, "› r  try step 3 again: run 1130-b repaired the cause", "✓ advised", "  f  Finish the packages")
+        )
+        await pilot.press("enter")
+        await until(pilot, lambda: ("retry", "driver.install") in machine.stopped.told)
+
+
+async def test_a_repair_that_failed_leads_back_and_can_be_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(tmp_path, monkeypatch)
+    app = Watching(machine.stopped)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "› f  Finish the packages"))
+        await pilot.press("f")
+        await until(pilot, lambda: shows(app, "Start this repair?"))
+        await pilot.press("enter")
+        await until(pilot, lambda: shows(app, "Repairing run 1130-a"))
+        machine.ends(well=False)
+        await until(pilot, lambda: shows(app, "undo everything back to", "Esc the run"))
+        await pilot.press("escape")
+        await until(pilot, lambda: shows(app, "Step 3 failed", "› f  Finish the packages"))
+
+
+async def test_a_machine_that_another_run_holds_is_said_and_the_stopped_run_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(tmp_path, monkeypatch)
+    machine.busy = True
+    app = Watching(machine.stopped)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "› f  Finish the packages"))
+        await pilot.press("f")
+        await until(pilot, lambda: shows(app, "Start this repair?"))
+        await pilot.press("enter")
+        await until(pilot, lambda: shows(app, "1130-x", "Step 3 failed"))
+
+
+@pytest.mark.parametrize("language", ["en", "zh_CN"])
+async def test_no_row_of_the_repair_is_wider_than_the_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: Language) -> None:
+    machine = Machine(tmp_path, monkeypatch)
+    app = Watching(machine.stopped, language=language)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "› f  "))
+        await pilot.press("f")
+        await until(pilot, lambda: shows(app, "dpkg --force-confdef"))
+        assert {width(row) for row in picture(app)} == {80}
+        await pilot.press("enter")
+        await until(pilot, lambda: shows(app, "1130-b"))
+        machine.ends(well=True)
+        await until(pilot, lambda: shows(app, "Repaired." if language == "en" else "已修复。"))
+        assert {width(row) for row in picture(app)} == {80}

@@ -99,7 +99,7 @@ def test_a_silent_step_says_that_silence_is_normal_until_it_is_not(tmp_path: Pat
 
     follow(run, "en", lines.append, now=clock.now, wait=wait)
     text = "\n".join(lines)
-    assert "running, 5:52, silence is normal up to 12 min" in text
+    assert "running, 5:52, silence is normal up to 12 min; in all about 8 min left" in text
     assert "no output for 13:20, usual is up to 12 min" in text
     later()
 

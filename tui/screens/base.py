@@ -160,7 +160,9 @@ class Page(Screen[None]):
             except Exception as error:  # noqa: BLE001 - the last door of a screen: a fault of ours is said on a page, not as a traceback
                 self.went_wrong(error)
                 return
-            self.query_one(Sheet).show(frame, columns, self.shell.palette, self.shell.marks)
+            # While the program ends a screen is without its sheet for a moment.
+            for sheet in self.query(Sheet):
+                sheet.show(frame, columns, self.shell.palette, self.shell.marks)
 
     def went_wrong(self, error: Exception) -> None:
         """Say a fault of ours on a page of its own; in tests it is raised."""

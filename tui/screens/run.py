@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from textual import events
 
-from steps.errors import BringupError
 from steps.model.base import phrase
-from steps.text import say, say_error
+from steps.text import say
 from tui.follow import exit_code
-from tui.privilege import Sudo, sudo
 from tui.screens.base import Key, event_name
 from tui.screens.prompt import dialog_keys
-from tui.screens.run_doctor import RepairPage
+from tui.screens.run_acts import RunActs
 from tui.screens.run_keys import ANSWERING, DIALOG, SEARCHING, TYPED_WORD, keys_of
 from tui.screens.run_panes import Ask, ways_out
 from tui.screens.run_seen import face
-from tui.screens.run_view import RunView
 from tui.screens.verify import VerifyScreen
 from tui.watching import ENDED, Watched, of
 from tui.widgets.answer_field import AnswerField
 
 
-class RunScreen(RunView):
+class RunScreen(RunActs):
     """One run, watched; leaving it never stops the run."""
 
     def key_table(self) -> Sequence[Key]:
@@ -39,7 +35,7 @@ class RunScreen(RunView):
                 return DIALOG
             if self.takes_letters:
                 return ANSWERING
-        return keys_of(seen, full=self._full, proof=self._proof is not None, repair=self.verdict is not None)
+        return keys_of(seen, full=self._full, proof=self._proof is not None, repair=self.told is not None)
 
     def perform(self, action: str) -> None:
         """Do what a key says; a remark stands until the next key."""
@@ -130,7 +126,7 @@ class RunScreen(RunView):
         """Move in the ways out of a failure, in the log, or to the log of another action."""
         if face(self.seen) == "failed" and not self._full and event.key in ("up", "down", "j", "k"):
             step = 1 if event.key in ("down", "j") else -1
-            self._cursor = max(0, min(self._cursor + step, len(ways_out(self.seen, self.verdict)) - 1))
+            self._cursor = max(0, min(self._cursor + step, len(ways_out(self.seen, self.told)) - 1))
             return True
         if event.character and event.character in "123456789":
             self._pin(int(event.character) - 1)
@@ -148,49 +144,6 @@ class RunScreen(RunView):
                 self._full = True
 
     # --- acting ---------------------------------------------------------------------------------------
-
-    def _launch(self, act: Callable[[Sudo | None], object]) -> None:
-        """Start a runner again: beside the screen, or with the screen put aside where `sudo` asks in the real terminal."""
-        plan = self.handle.plan
-        asks = sudo() if plan.needs_root and not plan.target.rehearsal else None
-        self.busy = True
-        if asks is None:
-            self.run_worker(lambda: self._beside(act), thread=True, exit_on_error=False)
-            return
-        # A repaint while the driver is stopped would fill its queue and stop the event loop for good; a batch holds repaints back.
-        with self.app.batch_update(), self.app.suspend():
-            sys.stdout.write(say(self.shell.language, phrase("ui.sudo-asks")) + "\n")
-            sys.stdout.flush()
-            said = self._said_of(lambda: act(asks))
-        self._launched(said)
-
-    def _beside(self, act: Callable[[Sudo | None], object]) -> None:
-        """Start the runner in a thread, since that takes longer than a key may."""
-        said = self._said_of(lambda: act(None))
-        self.app.call_from_thread(self._launched, said)
-
-    def _said_of(self, act: Callable[[], object]) -> str:
-        """Do it and return the words of the error that a person can answer; "" when there was none."""
-        try:
-            act()
-        except BringupError as error:
-            return say_error(self.shell.language, error.code, error.params)
-        return ""
-
-    def _launched(self, said: str) -> None:
-        """Look at the run again."""
-        self.busy = False
-        self._said = said
-        self._without = 0
-        self.poll()
-
-    def _try(self, act: Callable[[], object]) -> None:
-        """Do it; an error that a person can answer is said above the keys."""
-        said = self._said_of(act)
-        if said:
-            self.remark(said)
-        else:
-            self.poll()
 
     def do_nothing(self) -> None:
         """Do nothing: the key was taken before."""
@@ -269,28 +222,9 @@ class RunScreen(RunView):
             case _:
                 self.remark(say(self.shell.language, phrase("run.reboot-yourself")))
 
-    def do_again(self) -> None:
-        """Try the failed action again."""
-        action = self.seen.action.id
-        self._launch(lambda asks: self.handle.retry(action, sudo=asks))
-
-    def do_leave_out(self) -> None:
-        """Go on without the failed action."""
-        action = self.seen.action.id
-        self._launch(lambda asks: self.handle.skip(action, sudo=asks))
-
     def do_take_way(self) -> None:
         """Take the way out that the cursor is on."""
-        self.perform(ways_out(self.seen, self.verdict)[self._cursor].action)
-
-    def do_repair(self) -> None:
-        """Show how to repair it, with the commands to type."""
-        if self.verdict is not None:
-            self.app.push_screen(RepairPage(self, self.verdict))
-
-    def do_resume(self) -> None:
-        """Start a runner that goes on."""
-        self._launch(lambda asks: self.handle.resume(sudo=asks))
+        self.perform(ways_out(self.seen, self.told)[self._cursor].action)
 
     def do_answer(self) -> None:
         """Go back into the field."""

@@ -26,6 +26,8 @@ UNDO = _key(("u",), "undo", "u", "undo")
 AGAIN = _key(("r",), "again", "r", "again")
 REPAIR = _key(("f",), "repair", "f", "repair")
 LEAVE_OUT = _key(("n",), "leave_out", "n", "leave-out")
+GO_ON = _key(("enter",), "go_on", "Enter", "go-on")
+BACK = _key(("escape", "b"), "back", "Esc", "back")
 RESUME = _key(("enter",), "resume", "Enter", "resume")
 VERDICT = _key(("enter", "v"), "verdict", "Enter", "verdict")
 VERDICT_TOO = _key(("v",), "verdict", "v", "verdict", footer=False)
@@ -60,7 +62,8 @@ def keys_of(seen: Seen, *, full: bool, proof: bool, repair: bool = False) -> Seq
             return (ANSWER, CHOOSE, LOG, LEAVE_OPEN, SAVE, OTHER)
         case "failed":
             seeing = (VERDICT_TOO,) if proof else ()
-            return (*((REPAIR,) if repair else ()), TAKE, AGAIN, LEAVE_OUT, UNDO, LOG, LEAVE_PLAIN, *seeing, SEARCH, SAVE, MOVES)
+            back = (BACK,) if seen.repaired is not None else ()
+            return (*((REPAIR,) if repair else ()), TAKE, AGAIN, *back, LEAVE_OUT, UNDO, LOG, LEAVE_PLAIN, *seeing, SEARCH, SAVE, MOVES)
         case "reboot":
             return (REBOOT, LOG, UNDO, LEAVE_PLAIN, SEARCH, SAVE, MOVES)
         case "gone":
@@ -76,8 +79,11 @@ def keys_of(seen: Seen, *, full: bool, proof: bool, repair: bool = False) -> Seq
 
 def _ended_keys(seen: Seen, *, proof: bool) -> Sequence[Key]:
     """Return the keys of a run that is over."""
-    moving = (LOG, SEARCH, SAVE, MOVES, OTHER)
+    back = (BACK,) if seen.repaired is not None else ()
+    moving = (*back, LOG, SEARCH, SAVE, MOVES, OTHER)
     match seen.state.status:
+        case "done" if seen.repaired is not None:
+            return (GO_ON, *moving[:2], UNDO, LEAVE_PLAIN, *moving[2:])
         case "cancelled" | "undo-failed":
             return (RESUME, UNDO, LEAVE_PLAIN, *moving)
         case "done":

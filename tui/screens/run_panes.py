@@ -17,7 +17,7 @@ from tui.widgets.light_vt import plain
 from tui.widgets.log_pane import LogPane
 
 if TYPE_CHECKING:
-    from steps.doctor.diagnosis import Verdict
+    from tui.screens.run_doctor import Told
 
 
 def log_rule(seen: Seen, pane: LogPane, shown: str | None, columns: int, *, closed: bool = False) -> Line:
@@ -53,33 +53,33 @@ class WayOut(NamedTuple):
     advised: bool = False
 
 
-def ways_out(seen: Seen, verdict: Verdict | None = None) -> list[WayOut]:
-    """Return what can be done after a failure, the advised one first: the doctor's repair where he knows one."""
+def ways_out(seen: Seen, told: Told | None = None) -> list[WayOut]:
+    """Return what can be done after a failure, the advised one first: the doctor's repair where he knows one that was not made yet."""
     number = seen.at + 1
     rest = len(seen.plan.actions) - number
     left_out = seen.say("way.skip", n=number) if rest else seen.say("way.skip-last", n=number)
-    cause = verdict.cause if verdict is not None else None
+    cause = told.cause if told is not None else None
     steps = cause.repair.steps if cause is not None else ()
-    repair = [WayOut("f", "repair", say(seen.language, steps[0].says).rstrip(".。"), advised=True)] if steps else []
+    mended = told.mended if told is not None else None
+    repair = [WayOut("f", "repair", say(seen.language, steps[0].says).rstrip(".。"), advised=mended is None)] if steps else []
+    again = seen.say("way.retry", n=number) if mended is None else seen.say("way.retry-mended", n=number, run=mended)
+    retry = [WayOut("r", "again", again, advised=not repair or mended is not None)]
     return [
-        *repair,
-        WayOut("r", "again", seen.say("way.retry", n=number), advised=not repair),
+        *(repair + retry if mended is None else retry + repair),
         WayOut("n", "leave_out", left_out),
         WayOut("u", "undo", seen.say("way.undo", time=hours(seen.state.started or seen.now))),
         WayOut("q", "leave", seen.say("way.leave")),
     ]
 
 
-def failure_lines(
-    seen: Seen, deciding: Sequence[str], cursor: int, columns: int, rows: int, *, verdict: Verdict | None = None
-) -> list[Line]:
+def failure_lines(seen: Seen, deciding: Sequence[str], cursor: int, columns: int, rows: int, *, told: Told | None = None) -> list[Line]:
     """Return why it failed and the ways out: cause, background, at most three lines of output, then what can be done."""
-    found = verdict.cause if verdict is not None else None
+    found = told.cause if told is not None else None
     why = say(seen.language, found.title) if found is not None else cause(seen.action, seen.one, seen.language)
     more = say(seen.language, found.because) if found is not None else background(seen.one, seen.language)
     lines: list[Line] = [(Span(" " + line, "strong"),) for line in wrap(why, columns - 2)]
     lines += [(Span(" " + line),) for line in wrap(more, columns - 2)[:2] if line]
-    ways = ways_out(seen, verdict)
+    ways = ways_out(seen, told)
     room = rows - len(lines) - len(ways)
     quoted = list(deciding)[-max(0, min(3, room - 2 if room > 2 else room)) :] if room > 0 else []
     air = room - len(quoted)

@@ -12,7 +12,7 @@ from steps.model.run import LOG_IN_AGAIN, ActionState, RunState
 from steps.text import Language, say
 from tui.cells import Line, Span, width
 from tui.theme import MARKS
-from tui.watching import AtWork, Progress, about, clock, focus, installing, of, progress, stillness, title
+from tui.watching import AtWork, Progress, about, clock, focus, installing, of, progress, remaining, stillness, title
 
 Face = Literal["log", "question", "failed", "reboot", "gone", "ended"]
 """What the run shows by itself, when nothing else is opened over it."""
@@ -39,6 +39,10 @@ class Seen(NamedTuple):
     """What the package manager says of the action that matters now."""
     attached: int | None = None
     """Lines that were there when this viewer came back to the run, while that is worth saying."""
+    left: float | None = None
+    """The seconds that the run will probably still need; `None` when that cannot be said."""
+    repaired: str | None = None
+    """The run that this one was to repair, when this one is over and that one can be gone on with."""
 
     def say(self, key: str, /, **params: Param) -> str:
         """Return the words `run.<key>`."""
@@ -118,6 +122,8 @@ def title_words(seen: Seen) -> str:
     match seen.state.status:
         case "failed":
             return seen.say("title.failed", n=seen.at + 1, title=title(seen.action, seen.language))
+        case "done" if seen.repaired is not None:
+            return seen.say("title.repaired", run=seen.repaired)
         case "done" if seen.plan.target.rehearsal:
             return seen.say("title.rehearsed")
         case "cancelled" | "reboot" | "undoing" | "undone" | "undo-failed" | "done":
@@ -162,17 +168,17 @@ def state_lines(seen: Seen) -> list[Line]:
 def _ending(seen: Seen) -> tuple[str, str]:
     """Return the mark and the sentence of a run that is over."""
     ink = {"done": "good", "undone": "good", "cancelled": "info"}.get(seen.state.status, "bad")
+    if seen.state.status == "done" and seen.repaired is not None:
+        return ink, seen.say("line.repaired", run=seen.repaired)
     rehearsed = seen.state.status == "done" and seen.plan.target.rehearsal
     return ink, seen.say("line.rehearsed" if rehearsed else f"line.{seen.state.status}")
 
 
 def _running_line(seen: Seen, count: Span, gone: str) -> Line:
     """Return how many steps, how long so far, how long still, and when anything was printed last."""
-    left = seen.progress.left
-    if left is not None and seen.state.status == "running":
-        times = seen.say("time.left", time=gone, left=about(left, seen.language))
-    else:
-        times = seen.say("time.gone", time=gone)
+    times = seen.say("time.gone", time=gone)
+    if seen.state.status == "running":
+        times = seen.say("time.left", time=gone, left=remaining(seen.left, seen.language))
     last = ""
     if seen.one.status == "running":
         last = "   " + seen.say("time.last", time=clock(seen.quiet, seen.language))
@@ -231,6 +237,8 @@ def next_words(seen: Seen, room: int = _ROW) -> str:
         key = "asks"
     elif seen.state.status == "paused" and any(one.status == "running" for one in seen.state.actions.values()):
         key = "pausing"
+    elif seen.state.status == "done" and seen.repaired is not None:
+        key = "repaired"
     elif seen.state.status == "done" and seen.plan.target.rehearsal:
         key = "rehearsed"
     elif seen.state.status == "done" and seen.state.exit == LOG_IN_AGAIN:
@@ -239,8 +247,10 @@ def next_words(seen: Seen, room: int = _ROW) -> str:
         key = "reboot-unit"
     else:
         key = seen.state.status
-    words = seen.say(f"next.{key}")
-    return seen.say(f"next-short.{key}") if width(words) > room and key in _WITH_A_COMMAND else words
+    words = seen.say(f"next.{key}", run=seen.repaired or "")
+    return seen.say(f"next-short.{key}", run=seen.repaired or "") if width(words) > room and key in _WITH_A_COMMAND else words
 
 
-_WITH_A_COMMAND = ("running", "asks", "failed", "cancelled", "reboot", "reboot-unit", "undoing", "undone", "undo-failed", "done", "gone")
+_WITH_A_COMMAND = frozenset(
+    ["repaired", "running", "asks", "failed", "cancelled", "reboot", "reboot-unit", "undoing", "undone", "undo-failed", "done", "gone"],
+)

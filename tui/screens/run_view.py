@@ -30,14 +30,15 @@ from tui.widgets.log_pane import LEFT_OUT, LogPane
 from tui.widgets.sheet import Sheet
 
 if TYPE_CHECKING:
-    from steps.doctor.diagnosis import Verdict
+    from steps.engine.client import RunHandle
+    from tui.screens.run_doctor import Told
 
 _SLOW_CLOCK = 5.0
 """Seconds in which times count on a slow link."""
 POLL = 0.25
 """Seconds between two looks at the journal."""
 _POLLS_A_LOOK = 4
-"""At every so many looks the package manager's own progress is read too: a build's whole log."""
+"""At every so many looks the programs' own progress is read too (a build's whole log), and with it how long the run still needs."""
 _GONE_AFTER = 8
 """Looks without a runner before it counts as gone: one is starting in the first of them."""
 _WELCOME = 10.0
@@ -61,6 +62,7 @@ class RunView(Page):
         self._now = now
         self._ticks = self._polls = 0
         self._work: AtWork | None = None
+        self._left: float | None = None
         self._state: RunState = handle.state()
         self._back_at: float | None = now() if attached else None
         self._without = 0
@@ -82,6 +84,7 @@ class RunView(Page):
         self._said = ""
         self._placed = (0, 0)
         self._proof: tuple[Rung, ...] | None = handle.verdict() if ended else None
+        self._repaired: RunHandle | None = self._find_repaired() if ended else None
 
     def compose(self) -> ComposeResult:
         """Return the sheet and, over it, the log."""
@@ -124,15 +127,16 @@ class RunView(Page):
         self._silence = self._quiet.seconds(action.id, size, of(state, action.id), self._now())
         if self._polls % _POLLS_A_LOOK == 0:
             self._work = self.handle.work(action.id) if of(state, action.id).status == "running" else None
+            self._left = self.handle.left(self._now()) if state.status == "running" else None
         self._polls += 1
         self._follow_question()
         self._choose_log(index)
         if state.status not in ENDED:
-            self._end_shown, self._proof = False, None
+            self._end_shown, self._proof, self._repaired = False, None, None
         elif not self._end_shown:
             self._end_shown = True
             self._cursor = 0
-            self._proof = self.handle.verdict()
+            self._proof, self._repaired = self.handle.verdict(), self._find_repaired()
             if self._over():
                 return
         if state.status == "failed":
@@ -141,8 +145,16 @@ class RunView(Page):
             self._doctor.forget()
         self.redraw()
 
+    def _find_repaired(self) -> RunHandle | None:
+        """Return the run that this one repaired, when it can be gone on with."""
+        if self.handle.plan.repairs is None:
+            return None
+        from steps.engine import client
+
+        return client.find_repaired(self.handle.plan.repairs)
+
     @property
-    def verdict(self) -> Verdict | None:
+    def told(self) -> Told | None:
         """What the doctor said to the failure that is shown, or `None`."""
         return self._doctor.said_of(self.seen.action.id) if self._state.status == "failed" else None
 
@@ -194,7 +206,10 @@ class RunView(Page):
         if self._back_at is not None and now - self._back_at < _WELCOME:
             back = self.pane.total
         language = self.shell.language
-        return Seen(self.handle.plan, self._state, self.handle.id, now, language, self._gone, self._silence, self._work, back)
+        repaired = self._repaired.id if self._repaired is not None else None
+        return Seen(
+            self.handle.plan, self._state, self.handle.id, now, language, self._gone, self._silence, self._work, back, self._left, repaired
+        )
 
     # --- words ----------------------------------------------------------------------------------------
 
@@ -297,7 +312,7 @@ class RunView(Page):
                     return [(Span(" " + cut(self._question.hint(self.shell.language), columns - 2), "accent"),)]
                 return self._question.lines(self.shell.language, columns, rows)
             case "failed":
-                return failure_lines(seen, self._deciding(seen.action.id), self._cursor, columns, rows, verdict=self.verdict)
+                return failure_lines(seen, self._deciding(seen.action.id), self._cursor, columns, rows, told=self.told)
             case "reboot":
                 return reboot_lines(seen, columns)
             case _:

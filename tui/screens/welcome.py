@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from steps.model.base import phrase
 from tui import summary
+from tui.ahead import KEY as AHEAD
 from tui.cells import BLANK, Line, Span, cut, wrap
 from tui.screens.base import Key, ui
 from tui.screens.menu_page import MOVE, MenuPage
@@ -139,6 +140,7 @@ class WelcomeScreen(MenuPage):
             Key(("L",), "language", "L", other),
             Key(("o",), "options", "o", say(ui("key.options"))),
             Key(("q", "escape"), "leave", "q", ui("key.leave")),
+            AHEAD._replace(words=ui("key.ahead-short"), footer=True),
             Key(("a",), "recommended", "a", ui("key.accept-rest"), footer=False),
             Key(("r",), "again", "r", ui("key.again"), footer=False),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 from textual import events
@@ -11,8 +11,9 @@ from steps.errors import BringupError
 from steps.model.base import phrase
 from steps.text import say_error
 from tui import summary
+from tui.ahead import KEY as AHEAD
 from tui.cells import BLANK, Line, Span, beside, pad
-from tui.screens.base import FIXED_ROWS, Page, ui
+from tui.screens.base import FIXED_ROWS, Key, Page, ui
 from tui.widgets.choice_list import COLUMNS, WIDE_COLUMNS
 
 if TYPE_CHECKING:
@@ -45,6 +46,16 @@ class WizardPage(Page):
     def bringup(self) -> BringupApp:
         """The application with the wizard."""
         return cast("BringupApp", self.app)
+
+    def all_keys(self) -> Iterator[Key]:
+        """Yield every key that works here, with the one that downloads ahead."""
+        yield from super().all_keys()
+        if not any(key.action == AHEAD.action for key in self.key_table()):
+            yield AHEAD
+
+    def do_ahead(self) -> None:
+        """Ask whether to download ahead, or stop it."""
+        self.bringup.ask_ahead()
 
     def remark(self, sentence: str) -> None:
         """Say a sentence in the line below the title until the next key."""

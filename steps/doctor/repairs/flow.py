@@ -17,15 +17,15 @@ PROOF = "repair.proof"
 """The id of the last action: the doctor looks again."""
 
 
-def repair_plan(cause: Diagnosis, target: Target, made: float) -> Plan:
+def repair_plan(cause: Diagnosis, target: Target, made: float, *, of_run: str | None = None) -> Plan:
     """Return the plan that repairs a cause on the target; without anything that a run can do it has no actions.
 
-    `made` is the time of making, in seconds since the epoch.
+    `made` is the time of making, in seconds since the epoch; `of_run` names the run that failed for this cause.
     """
     if not any(step.actions for step in _for(cause, target)):
-        return Plan(made=made, target=target, profile=Profile(), actions=())
+        return Plan(made=made, target=target, profile=Profile(), actions=(), repairs=of_run)
     actions = _chained(_named(_for(cause, target)))
-    return Plan(made=made, target=target, profile=Profile(), actions=(*actions, _proof(cause, actions, target)))
+    return Plan(made=made, target=target, profile=Profile(), actions=(*actions, _proof(cause, actions, target)), repairs=of_run)
 
 
 def _for(cause: Diagnosis, target: Target) -> tuple[Step, ...]:
