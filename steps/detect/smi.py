@@ -112,7 +112,7 @@ _POWER_CELL = re.compile(r"\s*(?P<fan>\d{1,3}%)?.*?(?:\s(?P<state>P\d{1,2})\s.*?
 
 
 def _from_table(text: str) -> Smi:
-    """Return what the plain table says, in the wording of branch 610 too; names that it had to cut are left out."""
+    """Return what the plain table says, in the wording of branch 610 too; names that it had to cut stand apart."""
     gpus = [_gpu_of_row(row) for row in _ROW.finditer(text)]
     return Smi(
         installed=True,
@@ -127,6 +127,7 @@ def _gpu_of_row(row: re.Match[str]) -> SmiGpu:
     return SmiGpu(
         address=address(row["address"]),
         name=None if row["name"].endswith("..") else row["name"],
+        cut_name=row["name"].rstrip(". ") if row["name"].endswith("..") else None,
         memory_bytes=mebibytes((row["memory"] or "").replace("MiB", " MiB")),
         utilization=whole(row["busy"]),
         performance_state=state(cell["state"]) if cell else None,

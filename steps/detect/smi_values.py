@@ -14,6 +14,8 @@ class SmiGpu(Record):
 
     address: str | None = None
     name: str | None = None
+    cut_name: str | None = None
+    """The beginning of the name, where the table had to cut it."""
     memory_bytes: int | None = None
     bar1_bytes: int | None = None
     compute_capability: str | None = None

@@ -101,10 +101,11 @@ class CompilerRefused(Event):
 
 
 @parses(
-    r"(?P<header>/\S*host_config\.h):\d+.{0,40}?unsupported (?:GNU|clang) version! (?:gcc|clang) versions? later than (?P<newest>\d+)|"
+    r"(?P<header>/\S*host_config\.h):\d+.{0,40}?[Uu]nsupported (?:GNU|clang) version!? (?:(?:gcc|clang) versions? )?"
+    r"later than (?P<newest>\d+)|"
     r"(?P<old>/\S*host_config\.h):\d+.{0,40}?unsupported GNU version! gcc (?P<up>\d+)(?:\.\d+)? and up are not supported|"
     r"(?P<other>/\S*host_config\.h):\d+.{0,40}?unsupported clang version! clang version must be less than (?P<below>\d+)",
-    "unsupported GNU version", "unsupported clang version", "host_config.h",
+    "nsupported GNU version", "nsupported clang version", "host_config.h",
     lines=2,
 )  # fmt: skip
 def compiler_refused(found: re.Match[str], at: Place) -> CompilerRefused:

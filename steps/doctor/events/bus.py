@@ -102,6 +102,12 @@ def link_error_kind(found: re.Match[str], at: Place) -> LinkError:
     return LinkError(place=at, address=None, layer="Data Link Layer", corrected=True)
 
 
+@parses(rf"(?:(?P<driver>[\w-]+) )?{_ADDRESS}: (?:AER: )?aer_layer=(?P<layer>(?:Data Link|Physical|Transaction) Layer)", "aer_layer=")
+def link_error_of_firmware(found: re.Match[str], at: Place) -> LinkError:
+    """Recognise a report that came through the firmware (APEI, as on many servers); its line does not tell the severity."""
+    return LinkError(place=at, address=found["address"], layer=found["layer"], corrected=True, driver=found["driver"])
+
+
 class Unreachable(Event):
     """The kernel, or the driver, gets no answer from a card that is listed."""
 

@@ -153,6 +153,17 @@ def fabric_manager(found: re.Match[str], at: Place) -> FabricManager:
     return FabricManager(place=at, says="mismatch", own=found["own"] or found["user"], driver=found["driver"] or found["kernel"])
 
 
+@parses(
+    r"Job for nvidia-fabricmanager\.service failed|nvidia-fabricmanager\.service: (?:Failed with result|Unit entered failed)|"
+    r"Failed to start [^\n]{0,40}fabric ?manager",
+    "nvidia-fabricmanager.service", "abric manager", "abricmanager", "abricManager", "abric Manager", "FabricManager",
+    flags=re.IGNORECASE,
+)  # fmt: skip
+def fabric_manager_failed(found: re.Match[str], at: Place) -> FabricManager:
+    """Recognise systemd's word for a service that did not start."""
+    return FabricManager(place=at, says="failed")
+
+
 class NoDevices(Event):
     """A CUDA program found no device."""
 

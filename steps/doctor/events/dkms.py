@@ -190,6 +190,27 @@ def symbol_refused(found: re.Match[str], at: Place) -> CodeError:
     return CodeError(place=at, file=found["file"] or found["undefined"])
 
 
+class MakeStopped(Event):
+    """make gave up on a part of the driver; what stopped it may stand above, or be cut off."""
+
+    file: str
+    module: str
+    version: str | None = None
+
+
+@parses(
+    r"\*\*\* \[(?:\S+?: )?(?P<file>(?:/\S*dkms/(?P<module>nvidia|amdgpu)[\w-]*/(?P<version>\d[\w.~-]*)|"
+    r"/\S*?/NVIDIA-Linux-\w+-(?P<run>\d[\d.]+\d)|"
+    r"/usr/src/(?P<tree>nvidia|amdgpu)[\w-]*?-(?P<release>\d[\d.]+\d))[^\s\]]*)\] "
+    r"(?:Error|Fehler|Erreur|Errore|Erro|Ошибка|错误|錯誤|エラー|오류) ?\d+",
+    "*** [",
+)  # fmt: skip
+def make_stopped(found: re.Match[str], at: Place) -> MakeStopped:
+    """Recognise make of all ages, whose word for an error is translated."""
+    version = found["version"] or found["run"] or found["release"]
+    return MakeStopped(place=at, file=found["file"], module=found["module"] or found["tree"] or "nvidia", version=version)
+
+
 class OptionRefused(Event):
     """A compiler does not know an option that it was given."""
 

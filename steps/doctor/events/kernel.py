@@ -53,6 +53,22 @@ def module_mix(found: re.Match[str], at: Place) -> ModuleMix:
     return ModuleMix(place=at, first=found["first"], second=found["second"])
 
 
+class SymbolMix(Event):
+    """A sister module was built against another nvidia.ko than the one that is loaded."""
+
+    module: str
+    symbol: str
+
+
+@parses(
+    r"(?P<module>nvidia[_-](?:uvm|modeset|drm|peermem)): disagrees about version of symbol (?P<symbol>(?:nv|rm_|NV_)\w+)",
+    "disagrees about version of symbol",
+)
+def symbol_mix(found: re.Match[str], at: Place) -> SymbolMix:
+    """Recognise the kernel's comparison; symbols of the kernel's own, as `module_layout`, are another matter."""
+    return SymbolMix(place=at, module=found["module"], symbol=found["symbol"])
+
+
 class Loading(Event):
     """A module of the driver was loaded."""
 
@@ -248,12 +264,16 @@ class ModuleNotFound(Event):
 
 
 @parses(
-    r"Module (?P<module>nvidia[\w-]*|amdgpu) not found(?: in directory /(?:usr/)?lib/modules/(?P<kernel>\S+))?",
-    "not found in directory /lib/modules", "not found in directory /usr/lib/modules", "FATAL: Module nvidia", "Module nvidia not found",
+    r"Module (?P<module>nvidia[\w-]*|amdgpu) not found(?: in directory /(?:usr/)?lib/modules/(?P<kernel>\S+))?|"
+    r"modprobe: (?:FATAL|ERROR): (?P<bare>nvidia[\w-]*|amdgpu) not found in directory /(?:usr/)?lib/modules/(?P<below>\S+)|"
+    r"could not find module by name ?=? ?['\"](?P<named>nvidia[\w-]*|amdgpu)['\"]",
+    "find module by name", "not found in directory /lib/modules",
+    "not found in directory /usr/lib/modules", "FATAL: Module nvidia", "Module nvidia not found",
 )  # fmt: skip
 def module_not_found(found: re.Match[str], at: Place) -> ModuleNotFound:
     """Recognise what modprobe and modinfo say."""
-    return ModuleNotFound(place=at, module=found["module"], kernel=(found["kernel"] or "").rstrip(".") or None)
+    kernel = (found["kernel"] or found["below"] or "").rstrip(".") or None
+    return ModuleNotFound(place=at, module=found["module"] or found["bare"] or found["named"], kernel=kernel)
 
 
 _DIFFERS = r"\b(?:MISMATCH|differs?|is NOT|wrong|stale|old(?:er)?)\b"

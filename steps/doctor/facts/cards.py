@@ -49,7 +49,10 @@ def cards(host: Probes, smi: Smi) -> Cards:
         source = "nvidia-smi"
         found = [
             Card(
-                place=Place(source=source, text=gpu.name or gpu.address or ""), address=gpu.address, name=gpu.name, row=_row(None, gpu.name)
+                place=Place(source=source, text=gpu.name or gpu.cut_name or gpu.address or ""),
+                address=gpu.address,
+                name=gpu.name,
+                row=_row(None, gpu.name),
             )
             for gpu in smi.gpus
         ]

@@ -227,7 +227,7 @@ def conflicting_branch(seen: Evidence) -> Answer:
     asked = next(
         (one for one in seen.commands("apt", "apt-get", "aptitude", "dnf", "yum") if any(role(_bare(word)) for word in one.words)), None
     )
-    if any(_bound(event) or _old_branch(event) or one_branch(event) for event in seen.all(Unmet)) or any(
+    if any((_bound(event) and not _pins(seen, event)) or _old_branch(event) or one_branch(event) for event in seen.all(Unmet)) or any(
         event.why == "other" and event.relation == "=" for event in exact
     ):
         return None
@@ -329,10 +329,20 @@ def _bound(event: Unmet) -> bool:
     )
 
 
+def _pins(seen: Evidence, bound: Unmet) -> bool:
+    """Return whether an upper bound is half of a pair that names the one release which the rest of the list wants by `=`."""
+    least = numbers.upstream(bound.version)
+    all_unmet = seen.all(Unmet)
+    lower = any(event.wanted == bound.wanted and event.relation == ">=" and numbers.upstream(event.version) == least for event in all_unmet)
+    exact = any(event.relation == "=" and numbers.upstream(event.version) == least for event in all_unmet)
+    prebuilt = any(re.match(r"linux-(?:modules|objects|signatures)-nvidia", event.name) for event in all_unmet)
+    return bound.other is None and lower and exact and not prebuilt
+
+
 @rule("prebuilt-modules-lag-driver")
 def prebuilt_lag(seen: Evidence) -> Answer:
     """Prebuilt modules allow the driver's packages up to a version that lies below the one on offer."""
-    bound = next((event for event in seen.all(Unmet) if _bound(event)), None)
+    bound = next((event for event in seen.all(Unmet) if _bound(event) and not _pins(seen, event)), None)
     if bound is None:
         return None
     least = numbers.upstream(bound.version) or bound.version or "?"

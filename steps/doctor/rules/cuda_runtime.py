@@ -27,6 +27,10 @@ _SWITCHED = re.compile(
 )
 
 
+_SINGLE = re.compile(r"\b(?:GeForce|Quadro|TITAN|RTX)\b", re.IGNORECASE)
+"""Families of cards that no board with NVSwitches carries."""
+
+
 def _switched(seen: Evidence) -> Fact | None:
     """Return a card that is of a board with NVSwitches, as its name tells."""
     card = next((card for card in seen.cards.cards if _SWITCHED.search(card.name or "")), None)
@@ -53,7 +57,10 @@ def not_running(seen: Evidence) -> Answer:
         return out(mismatch)
     if waiting is None:
         nothing = seen.first(FabricManager, lambda event: event.says == "nothing-to-do")
-        return out(nothing) if nothing is not None else None
+        if nothing is not None:
+            return out(nothing)
+        failed, switched = seen.first(FabricManager, lambda event: event.says == "failed"), _switched(seen)
+        return found(LIKELY, failed, switched) if failed is not None and switched is not None else None
     service = _service(seen)
     if service is not None and service.value == "active":
         return found(POSSIBLE, waiting, service)
@@ -79,9 +86,12 @@ def mismatch(seen: Evidence) -> Answer:
 def not_needed(seen: Evidence) -> Answer:
     """There is no switch to manage."""
     said = seen.first(FabricManager, lambda event: event.says == "nothing-to-do")
-    if said is None:
-        return None
     waiting = error(seen, 802)
+    if said is None:
+        failed, cards = seen.first(FabricManager, lambda event: event.says == "failed"), seen.cards.cards
+        if failed is None or waiting is not None or not cards or not all(_SINGLE.search(card.name or card.place.text) for card in cards):
+            return None
+        return found(LIKELY, failed, fact(cards[0].name or cards[0].place.text, cards[0].place.source, cards[0].place.text))
     return out(waiting) if waiting is not None else found(STRONG, said)
 
 

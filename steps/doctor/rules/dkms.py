@@ -11,6 +11,7 @@ from steps.doctor.events.dkms import (
     CodeError,
     DkmsTreeBroken,
     HeadersMissing,
+    MakeStopped,
     OptionRefused,
 )
 from steps.doctor.events.kernel import FirmwareOther
@@ -88,7 +89,9 @@ def does_not_build(seen: Evidence) -> Answer:
     """A build of the driver failed, with headers and with options that the compiler knows."""
     code = seen.first(CodeError)
     failure = _failure(seen)
-    if code is None and failure is None:
+    stopped = seen.first(MakeStopped) if code is None else None
+    explained = bool(seen.all(OptionRefused)) or bool(seen.all(HeadersMissing))
+    if code is None and failure is None and (stopped is None or explained):
         return None
     running = seen.system.kernel
     kernel = (failure.kernel if failure else None) or (running.value if running else None)
@@ -97,11 +100,13 @@ def does_not_build(seen: Evidence) -> Answer:
         return out(built(seen, kernel))
     if seen.driver_answers and (running is None or kernel == running.value):
         return None
-    version = (failure.version if failure else None) or (log.version if log else None)
+    version = (failure.version if failure else None) or (log.version if log else None) or (stopped.version if stopped else None)
     module = (failure.module if failure else None) or (log.module if log else None) or "nvidia"
     other = next((line for line in seen.modules.dkms or () if not _ours(line.module) and line.kernel == kernel), None)
-    sure = CERTAIN if code else STRONG
-    return found(sure, failure, code, log, other, *entries(seen)[:1], running, module=module, version=version or "", kernel=kernel or "?")
+    sure = CERTAIN if code else STRONG if failure else LIKELY
+    return found(
+        sure, failure, code, stopped, log, other, *entries(seen)[:1], running, module=module, version=version or "", kernel=kernel or "?"
+    )
 
 
 def _failure(seen: Evidence) -> BuildFailed | None:

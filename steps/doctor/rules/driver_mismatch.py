@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steps.doctor import numbers
-from steps.doctor.events.kernel import ApiMismatch, ModuleMix
+from steps.doctor.events.kernel import ApiMismatch, ModuleMix, SymbolMix
 from steps.doctor.events.nvml import NvmlError
 from steps.doctor.evidence import Evidence
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
@@ -74,5 +74,6 @@ def two_modules(seen: Evidence) -> Answer:
     """Two modules of the driver name each other's versions."""
     mix = seen.first(ModuleMix)
     if mix is None:
-        return None
+        symbol = seen.first(SymbolMix)
+        return found(STRONG, symbol, module=symbol.module, symbol=symbol.symbol, variant="symbols") if symbol else None
     return found(CERTAIN, mix, first=mix.first, second=mix.second)

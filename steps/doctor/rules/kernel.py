@@ -49,8 +49,12 @@ def old_initramfs(seen: Evidence) -> Answer:
 def no_module(seen: Evidence) -> Answer:
     """The driver's module lies on disk for other kernels only."""
     running, files = seen.system.kernel, seen.modules.files
-    if running is None or seen.modules.loads("nvidia"):
+    if seen.modules.loads("nvidia"):
         return None
+    if running is None:
+        # modprobe looks below the running kernel's folder: it names the kernel, and not whether another has the module.
+        looked = seen.first(ModuleNotFound, lambda event: event.module.startswith("nvidia") and event.kernel is not None)
+        return found(POSSIBLE, looked, running=looked.kernel or "?", built="-") if looked and not seen.driver_answers else None
     missing = seen.first(ModuleNotFound, lambda event: event.module == "nvidia" and event.kernel in (None, running.value))
     elsewhere = [file for file in files or () if file.name == "nvidia" and file.kernel != running.value]
     if running.value in seen.modules.kernels():

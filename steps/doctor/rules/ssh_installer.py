@@ -11,6 +11,8 @@ from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, f
 from steps.doctor.told import Fact, fact
 
 DIALOGS = r"whiptail|dialog|needrestart|debconf-communicate|/usr/share/debconf/frontend|frontend|mokutil"
+_OWN_TITLE = re.compile(r"(?:whiptail|dialog)\b.*(?:Package configuration|--title\W+Configuring )")
+"""A dialog program whose arguments say that debconf started it."""
 BUILDERS = r"cc1|gcc|make|dkms|ld|clang"
 
 
@@ -34,11 +36,13 @@ def dialog_waiting(seen: Evidence) -> Answer:
     process = running(seen.processes, DIALOGS)
     builds = running(seen.processes, BUILDERS)
     manager = running(seen.processes, r"apt|apt-get|dpkg|aptitude|unattended-upgrade")
-    if shown is None and (process is None or manager is None):
+    titled = next((one for one in seen.processes or () if _OWN_TITLE.search(one.value) and "grep" not in one.value), None)
+    process = titled or process
+    if shown is None and titled is None and (process is None or manager is None):
         return None
     if builds is not None:
         return out(builds)
-    what = shown.program if shown else "debconf"
+    what = shown.program if shown else "secure-boot" if titled and "Secure Boot" in titled.value else "debconf"
     sure = CERTAIN if process and (shown or manager) else STRONG
     return found(sure, shown, process, manager, program={"secure-boot": "Secure Boot"}.get(what, what))
 
