@@ -47,7 +47,7 @@ class CardNamed(Event):
 @parses(
     r"(?:^GPU \d+: |device +\d+ \[[\w:.]+\] |^Device \d+: \"?|\bGPU \d+ \(|[Ff]ound device \d+ with properties: name: )"
     r"(?P<name>(?:NVIDIA|GeForce|Tesla|Quadro|RTX)\b[^\n(,\"]{0,50}?)(?= *(?:\(|,|\"|$))",
-    "GPU ", "evice ",
+    "NVIDIA ", "GeForce", "Tesla ", "Quadro", "RTX ",
 )  # fmt: skip
 def card_named(found: re.Match[str], at: Place) -> CardNamed:
     """Recognise nccl-tests' and CUDA's samples' headings, and PyTorch's report of the environment."""
