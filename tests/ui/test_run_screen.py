@@ -62,6 +62,21 @@ async def test_the_list_says_what_is_done_and_what_runs(tmp_path: Path) -> None:
         assert rows[20].startswith(" 3 of 9   6:55 gone, about")
 
 
+async def test_a_build_on_the_way_back_is_counted_and_called_normal(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    run.action("driver.install", "done", started=163, seconds=400)
+    run.action("frameworks.environment", "done", started=315, seconds=100)
+    run.works["driver.install"] = Work(phase="install", percent=100, objects=12, of=193, stirred=NOW + 100)
+    run.now_is("undoing")
+    app = Watching(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "Taking back", "Building initial module"))
+        app.now = NOW + 120
+        await until(
+            pilot, lambda: shows(app, "last output 2:00 ago", "the module is built, 12 of 193 objects are done", "undoing · safe to leave")
+        )
+
+
 def test_nobody_says_how_long_it_still_takes_once_it_takes_longer_than_it_should(tmp_path: Path) -> None:
     run = halfway(tmp_path)
     run.action("frameworks.environment", "done", started=315, seconds=100)
