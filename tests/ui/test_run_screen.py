@@ -14,7 +14,7 @@ from tests.ui.fake_run import START, FakeRun, asking, by_hand, failed, halfway, 
 from tests.ui.run_pilot import NOW, Watching, picture, shows, until
 from tui.cells import width
 from tui.screens.verify import VerifyScreen
-from tui.watching import progress
+from tui.watching import focus, progress
 
 pytestmark = pytest.mark.ui
 
@@ -65,7 +65,7 @@ async def test_the_list_says_what_is_done_and_what_runs(tmp_path: Path) -> None:
 async def test_a_build_on_the_way_back_is_counted_and_called_normal(tmp_path: Path) -> None:
     run = halfway(tmp_path)
     run.action("driver.install", "done", started=163, seconds=400)
-    run.action("frameworks.environment", "done", started=315, seconds=100)
+    run.action("frameworks.environment", "undone", started=315, seconds=100)
     run.works["driver.install"] = Work(phase="install", percent=100, objects=12, of=193, stirred=NOW + 100)
     run.now_is("undoing")
     app = Watching(run)
@@ -75,6 +75,16 @@ async def test_a_build_on_the_way_back_is_counted_and_called_normal(tmp_path: Pa
         await until(
             pilot, lambda: shows(app, "last output 2:00 ago", "the module is built, 12 of 193 objects are done", "undoing · safe to leave")
         )
+
+
+def test_an_undo_is_looked_at_where_it_is_at_work(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    run.action("driver.install", "done", started=163, seconds=400)
+    run.action("frameworks.environment", "undone", started=315, seconds=900)
+    run.now_is("undoing")
+    assert run.plan.actions[focus(run.plan, run.state())].id == "driver.install"
+    run.action("driver.install", "undone", started=163, seconds=1000)
+    assert run.plan.actions[focus(run.plan, run.state())].id == "driver.headers"
 
 
 def test_nobody_says_how_long_it_still_takes_once_it_takes_longer_than_it_should(tmp_path: Path) -> None:
