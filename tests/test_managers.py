@@ -11,6 +11,8 @@ from steps import text
 from steps.errors import PreflightError
 from steps.host.base import Result
 from steps.host.files import FileTree
+from steps.host.local import LocalHost
+from steps.host.rooted import RootedHost
 from steps.managers import apt_messages, apt_repository, apt_state, base, dnf, preflight
 from steps.managers.base import Change, Holder, Installed, Kept, Simulation, Snapshot
 from steps.model.action import FileIs, ManagerName, PackagesAre, Write, installing
@@ -416,3 +418,21 @@ def test_a_key_comes_out_of_its_armour_and_a_bare_one_stays() -> None:
     armoured = f"-----BEGIN PGP PUBLIC KEY BLOCK-----\nComment: lab\n\n{body}=AbCd\n-----END PGP PUBLIC KEY BLOCK-----\n"
     assert apt_repository.without_armour(armoured.encode()) == bare
     assert apt_repository.without_armour(bare) == bare
+
+
+def test_a_package_whose_file_went_with_another_is_unpacked_again(tmp_path: Path) -> None:
+    info = tmp_path / "var/lib/dpkg/info"
+    info.mkdir(parents=True)
+    (tmp_path / "usr/lib").mkdir(parents=True)
+    for name, files in {"libold:amd64": ("liba.so.3",), "whole": ("b",), "settled": ()}.items():
+        (info / f"{name}.list").write_text("/.\n/usr\n/usr/lib\n" + "".join(f"/usr/lib/{file}\n" for file in files))
+    (tmp_path / "usr/lib/b").touch()
+    (info / "settled.list").write_text("/.\n/etc/removed-by-hand\n")
+    host = RootedHost(str(tmp_path), LocalHost())
+    kept = Kept(files={f"{name}=1.0": f"/kept/{name}_1.0_amd64.deb" for name in ("libold", "whole", "settled")})
+
+    unpack, configure = APT.unpack_again(kept, host)
+    assert unpack[-2:] == ("--unpack", "/kept/libold_1.0_amd64.deb")
+    assert configure[-2:] == ("--configure", "-a")
+    (tmp_path / "usr/lib/liba.so.3").symlink_to("/nowhere")
+    assert APT.unpack_again(kept, host) == ()

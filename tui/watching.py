@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
-from steps.model.action import AnyAction
+from steps.model.action import AnyAction, leaves_something
 from steps.model.base import Words, phrase
 from steps.model.plan import Plan
 from steps.model.profile import Profile
@@ -19,6 +19,8 @@ Sudo = Callable[[tuple[str, ...]], int]
 
 ENDED = frozenset({"done", "failed", "cancelled", "reboot", "undone", "undo-failed"})
 """States of a run in which no runner works on it."""
+_CHANGED = frozenset({"done", "failed", "running"})
+"""States of an action that an undo has still to take back."""
 SETTLED = frozenset({"done", "already", "skipped", "undone", "kept"})
 """States of an action after which nothing more comes of it."""
 PROOF_FAILED = 20
@@ -166,8 +168,15 @@ def of(state: RunState, action: str) -> ActionState:
 
 
 def focus(plan: Plan, state: RunState) -> int:
-    """Return the index of the action to look at: one that asks, failed or runs, else the last that did anything."""
+    """Return the index of the action to look at: one that asks, failed or runs, else the last that did anything.
+
+    While a run is taken back, it is the one whose turn it is.
+    """
     statuses = [of(state, action.id).status for action in plan.actions]
+    back = [index for index, action in enumerate(plan.actions) if statuses[index] in _CHANGED and leaves_something(action)]
+    if state.status == "undoing" and back:
+        # The newest that is not taken back yet: nothing says when an undo of it begins.
+        return max(back, key=lambda index: (of(state, plan.actions[index].id).started or 0.0, index))
     for wanted in ("asks", "failed", "running"):
         if wanted in statuses:
             return statuses.index(wanted)

@@ -11,7 +11,7 @@ import msgspec
 from steps.engine import journal
 from steps.engine.folder import RunFolder
 from steps.errors import BringupError
-from steps.model.action import AnyAction, Packages, Reboot, RemovePath, Run, Write
+from steps.model.action import AnyAction, RemovePath, Run, Write, leaves_something
 from steps.model.base import Record
 from steps.model.plan import Plan
 from steps.model.run import Entry
@@ -30,7 +30,7 @@ def order(plan: Plan, entries: Iterable[Entry]) -> tuple[AnyAction, ...]:
 
     What was done and has no way back is among them: it is said to be kept.
     """
-    by_id = {action.id: action for action in plan.actions if _leaves_something(action) and not plan.target.rehearsal}
+    by_id = {action.id: action for action in plan.actions if leaves_something(action) and not plan.target.rehearsal}
     open_ids: dict[str, None] = {}
     for entry in entries:
         if entry.action is None or entry.action not in by_id:
@@ -41,11 +41,6 @@ def order(plan: Plan, entries: Iterable[Entry]) -> tuple[AnyAction, ...]:
         elif entry.kind == "action-undone" and entry.status != "failed":
             open_ids.pop(entry.action, None)
     return tuple(by_id[id] for id in reversed(open_ids))
-
-
-def _leaves_something(action: AnyAction) -> bool:
-    """Return whether the action is one that changes the machine: a proof, a reboot and fresh lists leave nothing to take back."""
-    return not (action.lane == "proof" or isinstance(action, Reboot) or (isinstance(action, Packages) and not action.install))
 
 
 def in_vain(entries: Iterable[Entry]) -> frozenset[str]:

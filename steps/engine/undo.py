@@ -16,7 +16,7 @@ from steps.engine.journal import Unwritten
 from steps.engine.ledger import PathsBefore, paths_of
 from steps.engine.packages import PackagesBefore, changed, read_after, read_before, repair
 from steps.errors import BringupError
-from steps.managers.base import Installed, manager
+from steps.managers.base import Installed, PackageManager, manager
 from steps.managers.preflight import check_return
 from steps.model.action import AnyAction, Command, Packages, Run, Service, Write
 from steps.model.base import Record, phrase
@@ -94,12 +94,16 @@ def _packages(action: Packages, context: Context) -> Outcome:
     commands = tool.restore(state.before, now, state.kept, ours)
     # Only what was not there before may go; whatever else would go with it was put there by somebody else.
     may_go = frozenset(name for name in ours if not state.before.has(name))
-    for argv in commands:
-        # Each at its turn: what one of them would do rests on what the one before has done.
-        check_return(action, tool.foresee(argv, context.host), may_go, kernel=context.plan.target.kernel)
-        ending = run_command(context, action, argv, environment=tool.environment(), may_stop=never)
-        if ending.code:
-            return failed(tool.cause(ending.output) or phrase("engine.failed.exit", status=ending.code), exit=ending.code)
+    wrong = _carry_out(commands, action, context, tool, may_go)
+    again = tool.unpack_again(state.kept, context.host)
+    if again:
+        # What failed may have failed for want of these files; both are tried once more.
+        wrong = _carry_out(again, action, context, tool, may_go)
+        now = tool.snapshot(context.host) if wrong is None else None
+        if now is not None:
+            wrong = _carry_out(tool.restore(state.before, now, state.kept, ours), action, context, tool, may_go)
+    if wrong is not None:
+        return wrong
     left = settings.put_back(action, context, found, settings.seen(action, context, tool, state.names))
     differ = _differ(action, context, state, ours)
     if differ:
@@ -108,6 +112,19 @@ def _packages(action: Packages, context: Context) -> Outcome:
     if lost:
         return failed(phrase("engine.failed.module-lost", path=lost[0]))
     return Outcome(status="undone" if commands else "kept", params={"changed": " ".join(left)} if left else {})
+
+
+def _carry_out(
+    commands: tuple[tuple[str, ...], ...], action: Packages, context: Context, tool: PackageManager, may_go: frozenset[str]
+) -> Outcome | None:
+    """Run the commands of a way back, each looked at in its turn; `None` when all went well, else how the first one failed."""
+    for argv in commands:
+        # Each at its turn: what one of them would do rests on what the one before has done.
+        check_return(action, tool.foresee(argv, context.host), may_go, kernel=context.plan.target.kernel)
+        ending = run_command(context, action, argv, environment=tool.environment(), may_stop=never)
+        if ending.code:
+            return failed(tool.cause(ending.output) or phrase("engine.failed.exit", status=ending.code), exit=ending.code)
+    return None
 
 
 def _differ(action: Packages, context: Context, state: PackagesBefore, ours: frozenset[str]) -> tuple[str, ...]:

@@ -45,6 +45,27 @@ def kept(simulation: Simulation, host: Host, folder: str) -> Kept:
     return Kept(files=files, lost=tuple(lost))
 
 
+def unpack_again(kept: Kept, host: Host) -> tuple[Argv, ...]:
+    """Return what unpacks once more the kept packages of which files are gone though dpkg calls them there; empty when none is.
+
+    A package that had taken a file over (Replaces) keeps it while the old one is unpacked beside it, and takes it along when it goes.
+    """
+    lacking = [file for key, file in kept.files.items() if _lacks(key.partition("=")[0], host)]
+    if not lacking:
+        return ()
+    settled = ("--force-confdef", "--force-confold")
+    return (("dpkg", *settled, "--force-downgrade", "--unpack", *lacking), ("dpkg", *settled, "--configure", "-a"))
+
+
+def _lacks(package: str, host: Host) -> bool:
+    """Return whether a file of an installed package is gone; a configuration file may have been removed on purpose."""
+    bare = package.partition(":")[0]
+    lists = (host.read(path) for path in (f"{_INFO}/{package}.list", *host.glob(f"{_INFO}/{bare}:*.list")) if host.exists(path))
+    diverted = _diversions(bare, host)
+    paths = (diverted.get(path, path) for text in lists for path in (text or "").splitlines() if path not in ("", "/."))
+    return any(host.exists(at) is False and host.readlink(at) is None for at in paths if not at.startswith(("/etc/", "/usr/share/doc/")))
+
+
 def file_name(name: str, version: str, architecture: str) -> str:
     """Return the name that apt gives a .deb in its cache: the colon of an epoch is written %3a."""
     return f"{name.partition(':')[0]}_{version.replace(':', '%3a')}_{architecture}.deb"

@@ -158,6 +158,10 @@ class PackageManager(Protocol):
         """Return what takes the packages called `names` (`None`: all) from `after` back to `before`; empty when nothing differs."""
         ...
 
+    def unpack_again(self, kept: Kept, host: Host) -> tuple[Argv, ...]:
+        """Return what brings back files that kept packages lack after a way back, though they count as there; empty when none does."""
+        ...
+
     def foresee(self, argv: Argv, host: Host) -> Simulation:
         """Return what one of the commands of `restore` would do, without its doing it."""
         ...

@@ -73,6 +73,10 @@ class Dnf:
             return Simulation(problem=self.cause(told.text) or "?")
         return parse(told.stdout)
 
+    def unpack_again(self, kept: Kept, host: Host) -> tuple[Argv, ...]:
+        """Return nothing: files are not left to another package here."""
+        return ()
+
     def foresee(self, argv: Argv, host: Host) -> Simulation:
         """Return what `--assumeno` says in the place of `-y`."""
         told = host.run(tuple("--assumeno" if word == "-y" else word for word in argv), timeout=300.0)

@@ -36,6 +36,10 @@ class Planned:
         """Return nothing: nothing was changed."""
         return ()
 
+    def unpack_again(self, kept: Kept, host: Host) -> tuple[Argv, ...]:
+        """Return nothing: files are not left to another package here."""
+        return ()
+
     def foresee(self, argv: Argv, host: Host) -> Simulation:
         """Return nothing: there is nothing to take back."""
         return Simulation()

@@ -214,3 +214,8 @@ class Manual(Action, tag=True):
 
 
 AnyAction = Run | Write | Packages | Service | Reboot | Manual
+
+
+def leaves_something(action: AnyAction) -> bool:
+    """Return whether the action is one that changes the machine: a proof, a reboot and fresh lists leave nothing to take back."""
+    return not (action.lane == "proof" or isinstance(action, Reboot) or (isinstance(action, Packages) and not action.install))

@@ -14,6 +14,7 @@ from tests.ui.fake_run import START, FakeRun, asking, by_hand, failed, halfway, 
 from tests.ui.run_pilot import NOW, Watching, picture, shows, until
 from tui.cells import width
 from tui.screens.verify import VerifyScreen
+from tui.watching import focus
 
 pytestmark = pytest.mark.ui
 
@@ -59,6 +60,31 @@ async def test_the_list_says_what_is_done_and_what_runs(tmp_path: Path) -> None:
         assert rows[4].startswith(" ▸ running   3 Driver 580 open, module by DKMS   4:12   usually 12 min")
         assert "following · 2,114 lines" in rows[11]
         assert rows[20].startswith(" 3 of 9   6:55 gone, about")
+
+
+async def test_a_build_on_the_way_back_is_counted_and_called_normal(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    run.action("driver.install", "done", started=163, seconds=400)
+    run.action("frameworks.environment", "undone", started=315, seconds=100)
+    run.works["driver.install"] = Work(phase="install", percent=100, objects=12, of=193, stirred=NOW + 100)
+    run.now_is("undoing")
+    app = Watching(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "Taking back", "Building initial module"))
+        app.now = NOW + 120
+        await until(
+            pilot, lambda: shows(app, "last output 2:00 ago", "the module is built, 12 of 193 objects are done", "undoing · safe to leave")
+        )
+
+
+def test_an_undo_is_looked_at_where_it_is_at_work(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    run.action("driver.install", "done", started=163, seconds=400)
+    run.action("frameworks.environment", "undone", started=315, seconds=900)
+    run.now_is("undoing")
+    assert run.plan.actions[focus(run.plan, run.state())].id == "driver.install"
+    run.action("driver.install", "undone", started=163, seconds=1000)
+    assert run.plan.actions[focus(run.plan, run.state())].id == "driver.headers"
 
 
 async def test_silence_is_called_normal_until_it_is_not(tmp_path: Path) -> None:

@@ -69,11 +69,15 @@ class Seen(NamedTuple):
         return progress(self.plan, self.state, self.now)
 
     @property
+    def at_work(self) -> bool:
+        """Whether something is done for the action now: it runs, or is being taken back."""
+        return self.state.status == "undoing" or (self.state.status == "running" and self.one.status == "running")
+
+    @property
     def too_quiet(self) -> bool:
         """Whether the silence is longer than is normal for the action."""
         usual = self.action.quiet_seconds
-        still = stillness(self.quiet, self.work, self.now)
-        return self.state.status == "running" and self.one.status == "running" and usual is not None and still > usual
+        return self.at_work and usual is not None and stillness(self.quiet, self.work, self.now) > usual
 
 
 def face(seen: Seen) -> Face:
@@ -180,7 +184,7 @@ def _running_line(seen: Seen, count: Span, gone: str) -> Line:
     if seen.state.status == "running":
         times = seen.say("time.left", time=gone, left=remaining(seen.left, seen.language))
     last = ""
-    if seen.one.status == "running":
+    if seen.one.status == "running" or seen.at_work:
         last = "   " + seen.say("time.last", time=clock(seen.quiet, seen.language))
     return (count, Span("   " + times), Span(last, "mute"))
 
@@ -194,7 +198,7 @@ def _second_line(seen: Seen) -> Line:
         return _marked("info", seen.say("line.paused", n=known.done, total=known.total))
     if seen.attached is not None:
         return _marked("good", seen.say("line.attached", n=f"{seen.attached:,}"))
-    if seen.state.status != "running" or seen.one.status != "running" or seen.quiet < _NOTED:
+    if not seen.at_work or seen.quiet < _NOTED:
         return ()
     usual = seen.action.quiet_seconds
     quiet = clock(seen.quiet, seen.language)

@@ -126,7 +126,9 @@ class RunView(Page):
         size = self.handle.spool(action.id).size()
         self._silence = self._quiet.seconds(action.id, size, of(state, action.id), self._now())
         if self._polls % _POLLS_A_LOOK == 0:
-            self._work = self.handle.work(action.id) if of(state, action.id).status == "running" else None
+            # The way back builds modules too.
+            at_work = state.status == "undoing" or of(state, action.id).status == "running"
+            self._work = self.handle.work(action.id) if at_work else None
             self._left = self.handle.left(self._now()) if state.status == "running" else None
         self._polls += 1
         self._follow_question()
