@@ -288,7 +288,8 @@ def test_a_module_that_lists_its_sources_says_of_how_many_objects(tmp_path: Path
     (build / "nvidia-modeset.Kbuild").write_text(
         "NVIDIA_MODESET_SOURCES = nvidia-modeset/linux.c\nNVIDIA_MODESET_SOURCES += nvidia-modeset/q.c\n"
     )
+    (build / "dkms.conf").write_text('BUILT_MODULE_NAME[0]="nvidia-uvm"\nBUILT_MODULE_NAME[1]="nvidia-modeset"\n')
     (tmp_path / "a.status").write_text("pmstatus:nvidia-dkms-580:60.0:Configuring\n")
     work = work_of(tmp_path / "a.status", str(tmp_path), 0.0)
     assert work is not None
-    assert (work.objects, work.of) == (1, 3)
+    assert (work.objects, work.of) == (1, 5)  # one a source, and one a module

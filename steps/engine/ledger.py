@@ -11,7 +11,7 @@ import msgspec
 from steps.engine import journal
 from steps.engine.folder import RunFolder
 from steps.errors import BringupError
-from steps.model.action import AnyAction, RemovePath, Run, Write, leaves_something
+from steps.model.action import AnyAction, Packages, RemovePath, Run, Write, leaves_something
 from steps.model.base import Record
 from steps.model.plan import Plan
 from steps.model.run import Entry
