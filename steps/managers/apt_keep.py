@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from steps.managers.base import PARTIAL, Argv, Change, Keep, Kept, NewFile, Simulation, Step, Way
+from steps.managers.base import PARTIAL, Argv, Change, Keep, Kept, NewFile, Simulation, Snapshot, Step, Way
 
 if TYPE_CHECKING:
     from steps.host.base import Host
@@ -45,12 +45,14 @@ def kept(simulation: Simulation, host: Host, folder: str) -> Kept:
     return Kept(files=files, lost=tuple(lost))
 
 
-def unpack_again(kept: Kept, host: Host) -> tuple[Argv, ...]:
+def unpack_again(kept: Kept, now: Snapshot, host: Host) -> tuple[Argv, ...]:
     """Return what unpacks once more the kept packages of which files are gone though dpkg calls them there; empty when none is.
 
     A package that had taken a file over (Replaces) keeps it while the old one is unpacked beside it, and takes it along when it goes.
     """
-    lacking = [file for key, file in kept.files.items() if _lacks(key.partition("=")[0], host)]
+    named = ((*key.partition("=")[::2], file) for key, file in kept.files.items())
+    back = [(name, file) for name, version, file in named if name in now.packages and now.packages[name].version == version]
+    lacking = [file for name, file in back if _lacks(name, host)]
     if not lacking:
         return ()
     settled = ("--force-confdef", "--force-confold")
