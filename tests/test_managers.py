@@ -426,9 +426,9 @@ def test_a_package_whose_file_went_with_another_is_unpacked_again(tmp_path: Path
     info.mkdir(parents=True)
     (tmp_path / "usr/lib").mkdir(parents=True)
     for name, files in {"libold:amd64": ("liba.so.3",), "whole": ("b",), "settled": ()}.items():
-        (info / f"{name}.list").write_text("/.\n/usr\n/usr/lib\n" + "".join(f"/usr/lib/{file}\n" for file in files))
+        (info / f"{name}.md5sums").write_text("".join(f"{'0' * 32}  usr/lib/{file}\n" for file in files))
     (tmp_path / "usr/lib/b").touch()
-    (info / "settled.list").write_text("/.\n/etc/removed-by-hand\n")
+    (info / "settled.md5sums").write_text(f"{'0' * 32}  etc/removed-by-hand\n")
     host = RootedHost(str(tmp_path), LocalHost())
     kept = Kept(files={f"{name}=1.0": f"/kept/{name}_1.0_amd64.deb" for name in ("libold", "whole", "settled")})
 

@@ -62,9 +62,11 @@ def unpack_again(kept: Kept, now: Snapshot, host: Host) -> tuple[Argv, ...]:
 def _lacks(package: str, host: Host) -> bool:
     """Return whether a file of an installed package is gone; a configuration file may have been removed on purpose."""
     bare = package.partition(":")[0]
-    lists = (host.read(path) for path in (f"{_INFO}/{package}.list", *host.glob(f"{_INFO}/{bare}:*.list")) if host.exists(path))
+    # dpkg's own list no longer has a file that was left to another package; the package's checksums still do.
+    sums = (host.read(path) for path in (f"{_INFO}/{package}.md5sums", *host.glob(f"{_INFO}/{bare}:*.md5sums")) if host.exists(path))
+    named = (line.partition("  ")[2] for text in sums for line in (text or "").splitlines())
     diverted = _diversions(bare, host)
-    paths = (diverted.get(path, path) for text in lists for path in (text or "").splitlines() if path not in ("", "/."))
+    paths = (diverted.get(path, path) for path in (f"/{name}" for name in named if name))
     return any(host.exists(at) is False and host.readlink(at) is None for at in paths if not at.startswith(("/etc/", "/usr/share/doc/")))
 
 
