@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from steps import text
@@ -425,14 +426,20 @@ def test_a_package_whose_file_went_with_another_is_unpacked_again(tmp_path: Path
     info.mkdir(parents=True)
     (tmp_path / "usr/lib").mkdir(parents=True)
     for name, files in {"libold:amd64": ("liba.so.3",), "whole": ("b",), "settled": ()}.items():
-        (info / f"{name}.list").write_text("/.\n/usr\n/usr/lib\n" + "".join(f"/usr/lib/{file}\n" for file in files))
+        (info / f"{name}.md5sums").write_text("".join(f"{'0' * 32}  usr/lib/{file}\n" for file in files))
     (tmp_path / "usr/lib/b").touch()
-    (info / "settled.list").write_text("/.\n/etc/removed-by-hand\n")
+    (info / "settled.md5sums").write_text(f"{'0' * 32}  etc/removed-by-hand\n")
     host = RootedHost(str(tmp_path), LocalHost())
     kept = Kept(files={f"{name}=1.0": f"/kept/{name}_1.0_amd64.deb" for name in ("libold", "whole", "settled")})
 
-    unpack, configure = APT.unpack_again(kept, host)
+    one = Installed(version="1.0", architecture="amd64", status="ii", automatic=False, held=False)
+    there = dict.fromkeys(("libold", "whole", "settled"), one)
+    now = Snapshot(manager="apt", packages=there)
+    newer = {**there, "libold": msgspec.structs.replace(one, version="2.0")}
+
+    unpack, configure = APT.unpack_again(kept, now, host)
+    assert APT.unpack_again(kept, Snapshot(manager="apt", packages=newer), host) == ()
     assert unpack[-2:] == ("--unpack", "/kept/libold_1.0_amd64.deb")
     assert configure[-2:] == ("--configure", "-a")
     (tmp_path / "usr/lib/liba.so.3").symlink_to("/nowhere")
-    assert APT.unpack_again(kept, host) == ()
+    assert APT.unpack_again(kept, now, host) == ()

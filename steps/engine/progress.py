@@ -79,8 +79,9 @@ def work_of(status: Path, root: str, since: float | None, output: Path | None = 
 def _at_work(root: str, since: float | None) -> tuple[float, Path] | None:
     """Return the log of the build at work, the newest below dkms's folder, and when it grew; `None` when none is at work."""
     newest: tuple[float, Path] | None = None
-    for log in Path(root, "var/lib/dkms").glob("*/*/build/make.log"):
-        with contextlib.suppress(OSError):
+    # Folders come and go below it while we look.
+    with contextlib.suppress(OSError):
+        for log in Path(root, "var/lib/dkms").glob("*/*/build/make.log"):
             changed = log.stat().st_mtime
             if changed >= (since or 0.0) and (newest is None or changed > newest[0]):
                 newest = changed, log
@@ -95,10 +96,27 @@ def _objects(log: Path) -> int | None:
 
 def _announced(folder: Path) -> int | None:
     """Return how many objects the build in `folder` makes: one a listed source, and one a module for what the kernel adds to it."""
-    makefiles = (file for pattern in ("*Kbuild", "*/*Kbuild", "*/*.mk") for file in folder.glob(pattern))
-    listed = sum(len(_SOURCE.findall(_read(file) or b"")) for file in makefiles)
+    listed = sum(len(_SOURCE.findall(_read(file) or b"")) for place in (folder, *_parts(folder)) for file in _makefiles(place))
     modules = len(_MODULE.findall(_read(folder / "dkms.conf") or b""))
     return listed + modules if listed and modules else None
+
+
+def _parts(folder: Path) -> list[Path]:
+    """Return the folders of a build's modules; what its tests make and remove beside them all the time has a dot before its name."""
+    return [folder / name for name in _names(folder) if not name.startswith(".")]
+
+
+def _makefiles(folder: Path) -> list[Path]:
+    """Return the makefiles of a folder that may list sources."""
+    return [folder / name for name in _names(folder) if name.endswith(("Kbuild", ".mk"))]
+
+
+def _names(folder: Path) -> list[str]:
+    """Return what lies in a folder; nothing where it is none, or gone."""
+    try:
+        return [path.name for path in folder.iterdir()]
+    except OSError:
+        return []
 
 
 def _read(path: Path) -> bytes | None:

@@ -84,6 +84,10 @@ def _packages(action: Packages, context: Context) -> Outcome:
     tool = manager(action.manager)
     # Before the repair: it may write beside configuration files, which is our doing too.
     found = settings.register_undo(action, context, settings.seen(action, context, tool, state.names))
+    early = tool.snapshot(context.host)
+    if early is not None:
+        # An undo that was tried before may have left packages without files that their own scripts need.
+        _carry_out(tool.unpack_again(state.kept, early, context.host), action, context, tool, frozenset())
     repair(action, context, undoing=True)
     now = tool.snapshot(context.host)
     if now is None:
@@ -95,7 +99,8 @@ def _packages(action: Packages, context: Context) -> Outcome:
     # Only what was not there before may go; whatever else would go with it was put there by somebody else.
     may_go = frozenset(name for name in ours if not state.before.has(name))
     wrong = _carry_out(commands, action, context, tool, may_go)
-    again = tool.unpack_again(state.kept, context.host)
+    now = tool.snapshot(context.host)
+    again = tool.unpack_again(state.kept, now, context.host) if now is not None else ()
     if again:
         # What failed may have failed for want of these files; both are tried once more.
         wrong = _carry_out(again, action, context, tool, may_go)

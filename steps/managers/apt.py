@@ -80,9 +80,9 @@ class Apt:
         """Return the one transaction that puts every version back and purges what is new, then the marks and holds."""
         return apt_state.restore(before, after, kept, names)
 
-    def unpack_again(self, kept: Kept, host: Host) -> tuple[Argv, ...]:
+    def unpack_again(self, kept: Kept, now: Snapshot, host: Host) -> tuple[Argv, ...]:
         """Return what unpacks once more the packages whose files went with those that had taken them over."""
-        return apt_keep.unpack_again(kept, host)
+        return apt_keep.unpack_again(kept, now, host)
 
     def foresee(self, argv: Argv, host: Host) -> Simulation:
         """Return what apt or dpkg would do on the way back."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from steps.managers.base import PARTIAL, Argv, Change, Keep, Kept, NewFile, Simulation, Step, Way
+from steps.managers.base import PARTIAL, Argv, Change, Keep, Kept, NewFile, Simulation, Snapshot, Step, Way
 
 if TYPE_CHECKING:
     from steps.host.base import Host
@@ -45,12 +45,14 @@ def kept(simulation: Simulation, host: Host, folder: str) -> Kept:
     return Kept(files=files, lost=tuple(lost))
 
 
-def unpack_again(kept: Kept, host: Host) -> tuple[Argv, ...]:
+def unpack_again(kept: Kept, now: Snapshot, host: Host) -> tuple[Argv, ...]:
     """Return what unpacks once more the kept packages of which files are gone though dpkg calls them there; empty when none is.
 
     A package that had taken a file over (Replaces) keeps it while the old one is unpacked beside it, and takes it along when it goes.
     """
-    lacking = [file for key, file in kept.files.items() if _lacks(key.partition("=")[0], host)]
+    named = ((*key.partition("=")[::2], file) for key, file in kept.files.items())
+    back = [(name, file) for name, version, file in named if name in now.packages and now.packages[name].version == version]
+    lacking = [file for name, file in back if _lacks(name, host)]
     if not lacking:
         return ()
     settled = ("--force-confdef", "--force-confold")
@@ -60,9 +62,11 @@ def unpack_again(kept: Kept, host: Host) -> tuple[Argv, ...]:
 def _lacks(package: str, host: Host) -> bool:
     """Return whether a file of an installed package is gone; a configuration file may have been removed on purpose."""
     bare = package.partition(":")[0]
-    lists = (host.read(path) for path in (f"{_INFO}/{package}.list", *host.glob(f"{_INFO}/{bare}:*.list")) if host.exists(path))
+    # dpkg's own list no longer has a file that was left to another package; the package's checksums still do.
+    sums = (host.read(path) for path in (f"{_INFO}/{package}.md5sums", *host.glob(f"{_INFO}/{bare}:*.md5sums")) if host.exists(path))
+    named = (line.partition("  ")[2] for text in sums for line in (text or "").splitlines())
     diverted = _diversions(bare, host)
-    paths = (diverted.get(path, path) for text in lists for path in (text or "").splitlines() if path not in ("", "/."))
+    paths = (diverted.get(path, path) for path in (f"/{name}" for name in named if name))
     return any(host.exists(at) is False and host.readlink(at) is None for at in paths if not at.startswith(("/etc/", "/usr/share/doc/")))
 
 

@@ -158,7 +158,7 @@ class PackageManager(Protocol):
         """Return what takes the packages called `names` (`None`: all) from `after` back to `before`; empty when nothing differs."""
         ...
 
-    def unpack_again(self, kept: Kept, host: Host) -> tuple[Argv, ...]:
+    def unpack_again(self, kept: Kept, now: Snapshot, host: Host) -> tuple[Argv, ...]:
         """Return what brings back files that kept packages lack after a way back, though they count as there; empty when none does."""
         ...
 

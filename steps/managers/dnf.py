@@ -73,7 +73,7 @@ class Dnf:
             return Simulation(problem=self.cause(told.text) or "?")
         return parse(told.stdout)
 
-    def unpack_again(self, kept: Kept, host: Host) -> tuple[Argv, ...]:
+    def unpack_again(self, kept: Kept, now: Snapshot, host: Host) -> tuple[Argv, ...]:
         """Return nothing: files are not left to another package here."""
         return ()
 

@@ -36,7 +36,7 @@ class Planned:
         """Return nothing: nothing was changed."""
         return ()
 
-    def unpack_again(self, kept: Kept, host: Host) -> tuple[Argv, ...]:
+    def unpack_again(self, kept: Kept, now: Snapshot, host: Host) -> tuple[Argv, ...]:
         """Return nothing: files are not left to another package here."""
         return ()
 
