@@ -145,7 +145,7 @@ def computes(host: Host, trial: Trial) -> Rung:
     if (reason := _no_driver_here(trial)) is not None:
         return skipped("cuda", reason)
     interpreter = _any_python(trial)
-    return proof.cuda(host, interpreter) if interpreter else skipped("cuda", because("no-interpreter"))
+    return proof.cuda(host, interpreter, _expected(trial)) if interpreter else skipped("cuda", because("no-interpreter"))
 
 
 def _any_python(trial: Trial) -> str | None:
@@ -318,13 +318,19 @@ def _environment(host: Host, trial: Trial, broken: str | None) -> tuple[Rung, ..
         computing = proof.TORCH_RUNGS[1:] if "torch" in wanted else ()
         return (*rungs, *(skipped(name, reason) for name in dict.fromkeys((*computing, *wanted))))
     if "torch" in wanted:
-        rungs += proof.torch(host, place.python, wanted["torch"], trial.answers.frameworks.get("variant"), gpus=_usable(trial))
+        rungs += proof.torch(host, place.python, wanted["torch"], trial.answers.frameworks.get("variant"), gpus=_expected(trial))
         if rungs[-1].id != "torch":
             rungs += proof.speed(host, place.python, trial.gpus, trial.burn)
-    rungs += proof.imports(host, place.python, {name: one for name, one in wanted.items() if name != "torch"}, gpus=_usable(trial))
+    on_gpus = 0 if trial.answers.frameworks.get("variant") == "cpu" else _expected(trial)
+    rungs += proof.imports(host, place.python, {name: one for name, one in wanted.items() if name != "torch"}, gpus=on_gpus)
     return tuple(rungs)
 
 
-def _usable(trial: Trial) -> bool:
-    """Whether frameworks should see a GPU here: there is one, and the system that runs is the target."""
-    return bool(judged(trial.machine)) and trial.running
+def _expected(trial: Trial) -> int:
+    """Return how many GPUs programs should see here at least: none where the system that runs is not the target."""
+    if not trial.running:
+        return 0
+    if any(card.mig for card in trial.gpus):
+        # CUDA shows a program one slice of a partitioned card, and none of the others.
+        return 1
+    return len(trial.gpus) or int(bool(judged(trial.machine)))

@@ -224,7 +224,9 @@ def test_an_all_reduce_is_judged_only_where_a_source_says_what_such_a_machine_re
 ) -> None:
     measured: Line = {"rung": "bandwidth", "state": "passed", "value": rate, "unit": "GB/s"}
     files = {f"/dev/nvidia{at}": "" for at in range(count)}
-    host = environment(*(measured if line["rung"] == "bandwidth" else line for line in GOOD))
+    counting: Line = {"rung": "cuda", "state": "passed", "value": count, "unit": "GPUs"}
+    said = {"bandwidth": measured, "cuda": counting}
+    host = environment(*(said.get(str(line["rung"]), line) for line in GOOD))
     host.files = {**FILES, **files}
     machine = msgspec.structs.replace(GPUS, accelerators=(card,) * count)
     with_cuda = msgspec.structs.replace(ENVIRONMENT, frameworks={"torch": "2.13.0"})
@@ -326,6 +328,46 @@ def test_a_gpu_that_torch_does_not_see_fails_where_there_is_one_and_is_skipped_w
     assert proven(environment(*lines), Machine(), with_cuda)["gpu"].state == "skipped"
 
 
+def counted(rung: str, seen: int, hiding: Result | None = None) -> FakeHost:
+    """Return a machine whose programs see so many GPUs."""
+    said: dict[str, Line] = {
+        "cuda": {"rung": "cuda", "state": "passed", "value": seen, "unit": "GPUs"},
+        "gpu": {"rung": "gpu", "state": "passed", "value": seen, "unit": "GPUs"},
+        "jax": {"rung": "jax", "state": "passed", "detail": "0.12.0", "devices": seen},
+    }
+    host = environment(*(line for line in GOOD if line["rung"] != rung), said[rung])
+    told = Result(stdout=json.dumps(said["jax"]) + "\n", status=0)
+    host.answers = {"printenv": hiding or Result(status=1), "importlib.metadata": told, **host.answers}
+    return host
+
+
+@pytest.mark.parametrize("rung", ["cuda", "gpu", "jax"])
+@pytest.mark.parametrize(
+    ("seen", "hiding", "state", "sentence"),
+    [
+        (2, None, "passed", ""),
+        (1, None, "failed", "1 of 2 GPUs are seen."),
+        (1, Result(stdout="0\n", status=0), "failed", "1 of 2 GPUs are seen: CUDA_VISIBLE_DEVICES=0 hides the others."),
+    ],
+)
+def test_programs_that_see_fewer_gpus_than_there_are_break_their_rung(
+    rung: str, seen: int, hiding: Result | None, state: str, sentence: str
+) -> None:
+    host = counted(rung, seen, hiding)
+    with_cuda = msgspec.structs.replace(ENVIRONMENT, frameworks={"torch": "2.13.0", "variant": "cu130", "jax": "0.12.0"})
+    found = proven(host, GPUS, with_cuda)[rung]
+    assert found.state == state
+    assert not sentence or say("en", found.because) == sentence
+
+
+def test_cards_that_the_answers_leave_out_or_that_are_partitioned_are_not_asked_for() -> None:
+    with_cuda = msgspec.structs.replace(ENVIRONMENT, frameworks={"torch": "2.13.0", "variant": "cu130"})
+    one = msgspec.structs.replace(with_cuda, driver=DriverAnswers(ignore=("0000:41:00.0",)))
+    assert proven(counted("gpu", 1), GPUS, one)["gpu"].state == "passed"
+    sliced = tuple(msgspec.structs.replace(card, mig=True) for card in GPUS.accelerators)
+    assert proven(counted("gpu", 1), msgspec.structs.replace(GPUS, accelerators=sliced), with_cuda)["gpu"].state == "passed"
+
+
 def test_a_build_for_the_processor_fails_where_a_gpu_build_was_planned() -> None:
     with_cuda = msgspec.structs.replace(ENVIRONMENT, frameworks={"torch": "2.13.0", "variant": "cu130"})
     assert proven(environment(*GOOD), GPUS, with_cuda)["gpu"].state == "failed"
@@ -348,7 +390,7 @@ def test_other_frameworks_are_imported_too() -> None:
     }
     profile = msgspec.structs.replace(ENVIRONMENT, frameworks={"jax": "0.12.0"})
     assert proven(host, Machine(), profile)["jax"].state == "passed"
-    assert say("en", proven(host, GPUS, profile)["jax"].because) == "It imports and sees no GPU."
+    assert say("en", proven(host, GPUS, profile)["jax"].because) == "0 of 2 GPUs are seen."
 
 
 @pytest.mark.parametrize("language", ["en", "zh_CN"])
