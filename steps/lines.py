@@ -11,13 +11,13 @@ from unicodedata import east_asian_width
 from steps import plot
 from steps.managers.shown import shown
 from steps.model.action import AnyAction
-from steps.model.base import Param, phrase
+from steps.model.base import Param, Words, phrase
 from steps.model.finding import Finding
 from steps.model.machine import Machine
 from steps.model.plan import Plan, digest
 from steps.model.profile import as_tables
 from steps.model.run import RunSummary
-from steps.model.verdict import Rung
+from steps.model.verdict import Rung, reach
 from steps.nodes import Meeting, launch_line
 from steps.text import Language, say, say_finding
 
@@ -182,16 +182,19 @@ def runs(found: Iterable[RunSummary], language: Language) -> Iterator[str]:
         yield say(language, phrase("cli.no-runs"))
     for one in listed:
         started = "" if one.started is None else datetime.fromtimestamp(one.started).astimezone().strftime("%Y-%m-%d %H:%M")
-        state = say(language, phrase(f"cli.run.{one.status if one.readable else 'unreadable'}"))
+        status = "done-without" if one.status == "done" and one.exit in (1, 20) else one.status
+        state = say(language, phrase(f"cli.run.{status if one.readable else 'unreadable'}"))
         if one.rehearsal:
             state = f"{state} · {say(language, phrase('cli.run.rehearsal'))}"
         yield f"{one.id:<12}{started:<18}{one.owner or '':<12}{_padded(state, 24)}{one.title}".rstrip()
 
 
-def verdict(rungs: Iterable[Rung], language: Language) -> Iterator[str]:
-    """Yield one line a rung, and the verdict."""
+def verdict(rungs: Iterable[Rung], language: Language, *, tried: bool = False, without: Iterable[Words] = ()) -> Iterator[str]:
+    """Yield one line a rung (only those that were `tried`, if so), and the verdict; `without` names the steps that were left out."""
     listed = tuple(rungs)
     for one in listed:
+        if tried and one.state == "skipped":
+            continue
         word = say(language, phrase(f"cli.rung.{one.state}"))
         value = "" if one.value is None else f"{one.value:g} {one.unit or ''}".strip()
         name = say(language, phrase(f"verify.rung.{one.id}"))
@@ -202,15 +205,10 @@ def verdict(rungs: Iterable[Rung], language: Language) -> Iterator[str]:
         yield f"{'':<8}  {say(language, phrase(f'verify.rung.{bar.rung}')):<24}  {plot.drawn(bar, 30)}  {plot.figure(bar)}"
     failed = sum(one.state == "failed" for one in listed)
     passed = sum(one.state == "passed" for one in listed)
-    yield say(
-        language,
-        phrase(
-            f"cli.verdict.{'failed' if failed else 'passed' if passed else 'nothing'}",
-            failed=failed,
-            passed=passed,
-            skipped=len(listed) - failed - passed,
-        ),
-    )
+    left = say(language, phrase("run.comma")).join(say(language, one) for one in without)
+    if left:
+        yield say(language, phrase("cli.verdict.without", what=left))
+    yield say(language, phrase(f"cli.verdict.{reach(listed)}", failed=failed, passed=passed, skipped=len(listed) - failed - passed))
 
 
 def launch(names: tuple[str, ...], meeting: Meeting, processes: int, language: Language) -> Iterator[str]:

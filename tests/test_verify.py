@@ -9,12 +9,12 @@ from fnmatch import fnmatch
 import msgspec
 import pytest
 
-from steps import verify
+from steps import lines, verify
 from steps.host.base import Result
 from steps.model.machine import Accelerator, Driver, Library, Machine, Os, Package
 from steps.model.plan import Installer, Target
 from steps.model.profile import DriverAnswers, EnvironmentAnswers, NcclAnswers, Profile, ToolkitAnswers
-from steps.model.verdict import Rung
+from steps.model.verdict import Rung, reach
 from steps.text import Language, lookup, say
 
 CARD = Accelerator(vendor="nvidia", address="0000:01:00.0", name="NVIDIA GeForce RTX 4090", architecture="ada")
@@ -109,7 +109,13 @@ FILES = {
 }
 CUDA = Result(stdout='{"rung": "cuda", "state": "passed", "detail": "2 GPUs"}\n', status=0)
 SAMPLE = Result(stdout='{"rung": "nvcc-sample", "state": "passed", "code": "nvcc-sample"}\n', status=0)
-ANSWERS = {"cuLaunchKernel": CUDA, "cudaMallocManaged": SAMPLE, "/usr/local/cuda-12.8/bin/nvcc": Result(stdout=NVCC, status=0)}
+WHOLE = "bash\tamd64\t5.2\tii \ncuda-nvcc-12-8\tamd64\t12.8.93-1\tii \nold\tamd64\t1\trc \n"
+ANSWERS = {
+    "dpkg-query": Result(stdout=WHOLE, status=0),
+    "cuLaunchKernel": CUDA,
+    "cudaMallocManaged": SAMPLE,
+    "/usr/local/cuda-12.8/bin/nvcc": Result(stdout=NVCC, status=0),
+}
 
 
 def proven(host: FakeHost, machine: Machine = GPUS, answers: Profile = STACK, target: Target = HERE) -> dict[str, Rung]:
@@ -135,6 +141,7 @@ def test_a_stack_as_planned_passes_every_rung_of_the_system() -> None:
         "device-nodes": "passed",
         "module": "passed",
         "cuda": "passed",
+        "packages": "passed",
         "driver": "passed",
         "module-file": "passed",
         "nvcc": "passed",
@@ -185,6 +192,48 @@ def test_a_broken_rung_says_what_was_seen(rung: str, files: dict[str, str | None
     host = FakeHost({name: text for name, text in {**FILES, **files}.items() if text is not None}, ANSWERS)
     found = proven(host, machine)[rung]
     assert (found.state, say("en", found.because)) == ("failed", sentence)
+
+
+@pytest.mark.parametrize(
+    ("package", "rungs"),
+    [
+        ("cuda-nvcc-12-8", {"packages", "nvcc"}),
+        ("libcudnn9-cuda-12", {"packages", "cudnn"}),
+        ("libnccl2", {"packages", "nccl"}),
+        ("openssh-server", {"packages"}),
+    ],
+)
+@pytest.mark.parametrize("status", ["iF ", "iU ", "iHR"])
+def test_a_package_that_is_not_configured_breaks_the_rungs_that_rest_on_it(package: str, rungs: set[str], status: str) -> None:
+    listed = "".join(line for line in WHOLE.splitlines(keepends=True) if not line.startswith(package))
+    told = Result(stdout=f"{listed}{package}\tamd64\t1\t{status}\n", status=0)
+    found = proven(FakeHost(FILES, {**ANSWERS, "dpkg-query": told}))
+    assert {name for name, rung in found.items() if rung.state == "failed"} == rungs
+    assert {say("en", found[name].because) for name in rungs} == {f"Not configured: {package}."}
+
+
+def test_where_there_is_no_dpkg_its_rung_is_skipped() -> None:
+    host = FakeHost(FILES, {name: told for name, told in ANSWERS.items() if name != "dpkg-query"})
+    assert proven(host)["packages"].state == "skipped"
+    assert proven(host)["nvcc"].state == "passed"
+
+
+def test_how_far_a_proof_reaches() -> None:
+    good, bad, left = Rung(id="nvcc", state="passed"), Rung(id="ddp", state="failed"), Rung(id="cuda", state="skipped")
+    mounted = Rung(id="module", state="skipped", because=verify.because("mounted"))
+    base = Rung(id="packages", state="passed")
+    assert reach((good, bad, mounted)) == "failed"
+    assert reach((base, left)) == reach((left,)) == reach((base, mounted)) == "nothing"
+    assert reach((good, mounted)) == "mounted"
+    assert reach((base, good, left)) == "proven"
+
+
+def test_what_is_left_out_of_the_list_is_counted_and_what_was_left_out_of_the_run_is_named() -> None:
+    rungs = proven(FakeHost(FILES, ANSWERS), target=msgspec.structs.replace(HERE, root="/mnt")).values()
+    *rows, verdict = lines.verdict(rungs, "en", tried=True)
+    assert verdict.startswith("Installed; proven as far as a mounted system can be: 7 passed, 5 have to wait")
+    assert len(rows) == 7
+    assert "Left out: CUDA 12.8, nvcc path." in list(lines.verdict(rungs, "en", without=("CUDA 12.8", "nvcc path")))
 
 
 def test_what_stands_on_a_broken_rung_is_not_tried() -> None:

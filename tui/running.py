@@ -16,6 +16,7 @@ from steps.managers.makers import activation
 from steps.managers.python import place
 from steps.model.action import KEY
 from steps.model.base import phrase
+from steps.model.run import is_taken_back, left_out
 from steps.text import say
 from tui import dialogue, privilege, terminal
 from tui.follow import follow
@@ -148,11 +149,12 @@ def follow_to_end(handle: RunHandle, console: Console, verb: str, *, last: bool 
 
 
 def _say_what_came_of_it(handle: RunHandle, console: Console) -> None:
-    """Write the proof's rungs and how the new environment is used."""
-    rungs = handle.verdict()
-    if rungs is None:
+    """Write the proof's rungs and how the new environment is used; of a run that was taken back nothing holds any more."""
+    rungs, state = handle.verdict(), handle.state()
+    if rungs is None or is_taken_back(state):
         return
-    console.lines(lines.verdict(tuple(one for one in rungs if one.state != "skipped"), console.asked.language))
+    without = tuple(one.title for one in left_out(handle.plan.actions, state))
+    console.lines(lines.verdict(rungs, console.asked.language, tried=True, without=without))
     environment = next((one for one in rungs if one.id == "environment" and one.state == "passed"), None)
     if environment is not None:
         line, _ = activation(place(handle.plan.profile, handle.plan.target))

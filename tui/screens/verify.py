@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 from steps import plot
 from steps.managers.makers import CONDA, activation
 from steps.managers.python import place
+from steps.model.action import AnyAction
 from steps.model.base import Param, phrase
-from steps.model.verdict import Rung
+from steps.model.run import left_out
+from steps.model.verdict import Reach, Rung, reach
 from steps.text import say
 from tui.cells import BLANK, Line, Span, beside, cut, pad, width, wrap
 from tui.follow import exit_code
 from tui.screens.base import Key, Page
 from tui.screens.run_seen import hours
 from tui.theme import MARKS
-from tui.watching import Watched, clock, proven
+from tui.watching import Watched, clock
 from tui.widgets.header import header
 
 LEFT, _BOTH = 38, 25
 """Cells of the left side, and of a rung's name with its measure."""
 _NAME, _FIGURE = 12, 11
 """Cells of a figure's name beside its bar, and of the figure."""
+_WORDS = {"failed": "open", "nothing": "nothing", "mounted": "mounted", "without": "without", "proven": "proven"}
+_ENDS = {"failed": "bad", "nothing": "info", "mounted": "info", "without": "catch", "proven": "good"}
 _INK = {"passed": "good", "failed": "bad", "skipped": "info"}
 
 
@@ -67,16 +72,26 @@ class VerifyScreen(Page):
         notice = say(self.shell.language, phrase("run.rehearsal")) if target.rehearsal else ""
         return header(columns, machine, " · ".join(part for part in (notice, self.state_words()) if part))
 
+    @property
+    def _end(self) -> Reach | Literal["without"]:
+        """How much was proven; what held without the steps that were left out is not what was planned."""
+        found = reach(self._verdict)
+        return "without" if found in ("proven", "mounted") and self._left() else found
+
+    def _left(self) -> tuple[AnyAction, ...]:
+        """Return the steps that were left out."""
+        return left_out(self.handle.plan.actions, self.handle.state())
+
     def state_words(self) -> str:
         """Return whether it is proven."""
-        return self._words("state-proven" if proven(self._verdict) else "state-open")
+        return self._words("state-proven" if self._end == "proven" else "state-open")
 
     def title_words(self) -> str:
-        """Return the verdict, with the names of what failed."""
-        if proven(self._verdict):
-            return self._words("title-proven")
-        comma = say(self.shell.language, phrase("run.comma"))
-        return self._words("title-open", what=comma.join(self._rung_name(rung) for rung in self._verdict if rung.state == "failed"))
+        """Return the verdict, with the names of what failed or was left out."""
+        names = [self._rung_name(rung) for rung in self._verdict if rung.state == "failed"]
+        if self._end == "without":
+            names = [say(self.shell.language, action.title) for action in self._left()]
+        return self._words(f"title-{_WORDS[self._end]}", what=say(self.shell.language, phrase("run.comma")).join(names))
 
     def sub_words(self) -> str:
         """Return how long it took and that it can be undone."""
@@ -86,7 +101,7 @@ class VerifyScreen(Page):
 
     def next_words(self) -> str:
         """Return what is left to do; a remark stands until the next key."""
-        return self._said or self._words("next-proven" if proven(self._verdict) else "next-open")
+        return self._said or self._words("next-open" if self._end in ("failed", "without") else "next-proven")
 
     def about_words(self) -> str:
         """Return what the help page says first."""
@@ -129,15 +144,17 @@ class VerifyScreen(Page):
 
     def _hint(self, columns: int, rows: int) -> list[Line]:
         """Return the verdict, the rung under the cursor, and what can be done now."""
-        good = proven(self._verdict)
+        good = self._end == "proven"
         failed = sum(rung.state == "failed" for rung in self._verdict)
         skipped = sum(rung.state == "skipped" for rung in self._verdict)
-        ink = "good" if good else "bad"
+        ink = _ENDS[self._end]
         lines: list[Line] = [(Span(f"{MARKS[ink]} ", ink), Span(self._words("proven" if good else "not-proven"), f"{ink}-strong"))]
         if good:
             sentences = [self._words("machine-trains"), self._words("tried", n=len(self._verdict) - skipped, skipped=skipped)]
-        else:
+        elif failed:
             sentences = [self._words("what-failed", n=failed, total=len(self._verdict))]
+        else:
+            sentences = [self.title_words(), self._words("tried", n=len(self._verdict) - skipped, skipped=skipped)]
         lines += [BLANK, *((Span(line),) for sentence in sentences for line in wrap(sentence, columns))]
         if self._verdict:
             lines += [BLANK, *self._about(self._verdict[self._cursor], columns)]
