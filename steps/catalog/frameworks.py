@@ -98,6 +98,14 @@ class JaxPlugin(Record):
     source: str
 
 
+class Build(Record):
+    """What compiling a package takes: the oldest CUDA line of nvcc, what its environment must hold, and memory for each job."""
+
+    nvcc: str
+    tools: tuple[str, ...] = ()
+    job_gigabytes: int | None = None
+
+
 class OtherRelease(Record):
     """One release of a package beside the big three; `requires` is its own metadata."""
 
@@ -110,7 +118,8 @@ class OtherRelease(Record):
     glibc: str | None = None
     compute_capability: str | None = None
     driver: str | None = None
-    build_needs: str | None = None
+    build: Build | None = None
+    """How it is compiled where it is used, against the PyTorch that is there; `None` where the index has wheels."""
     size_mb: float | None = None
     note: str | None = None
     source: str

@@ -8,6 +8,7 @@ from steps import resources
 from steps.catalog import frameworks as catalog
 from steps.catalog import stack
 from steps.catalog.versions import number
+from steps.compat import builds
 from steps.compat.case import Case
 from steps.compat.wheels import cuda_of, jax_extra, torch_release, variant_name
 from steps.managers import python
@@ -29,6 +30,7 @@ def requirements(case: Case) -> tuple[str, ...]:
     """Return the exact requirements, with what metadata forgets (`numpy<2`)."""
     wanted = case.answers.frameworks
     found: list[str] = []
+    compiled = {row.package for row in builds.built_here(case)}
     for name, version in wanted.items():
         if name == "torch":
             # `===`: a folder of wheels may hold a build for another variant, and `==` would prefer that one.
@@ -40,7 +42,7 @@ def requirements(case: Case) -> tuple[str, ...]:
             found.append(f"jax[{extra}]=={version}" if extra else f"jax=={version}")
         elif name == "onnxruntime-gpu":
             found.append(f"onnxruntime-gpu[cuda,cudnn]=={version}")
-        elif name != "variant":
+        elif name != "variant" and name not in compiled:
             found.append(f"{name}=={version}")
     release = torch_release(case)
     if release and release.numpy and "numpy" not in wanted:
@@ -119,12 +121,16 @@ def plan(case: Case, target: Target) -> tuple[AnyAction, ...]:
     if not wanted and case.answers.environment.lock is None:
         return ()
     size = megabytes(case) * MB
+    building = builds.building(case)
+    named = {one.partition("=")[0] for one in wanted}
+    wanted += tuple(tool for tool in (building.tools if building else ()) if tool not in named)
     made = python.environment(
         case.machine,
         case.answers,
         wanted,
         target,
         indexes=indexes(case, target),
+        building=building,
         download_bytes=size,
         disk_bytes=round(size * 2.4),
         seconds=30 + size / (12 * MB),

@@ -10,6 +10,7 @@ from steps.catalog import frameworks as catalog
 from steps.catalog.load import remembered
 from steps.catalog.versions import belongs, line, number
 from steps.compat import candidates
+from steps.compat.builds import builds_need_a_toolkit, line_needed
 from steps.compat.case import Case, installed_driver
 from steps.compat.groups import about_driver, about_frameworks, about_toolkit, everything, forbidden
 from steps.compat.memory import once
@@ -212,9 +213,15 @@ def _with_python(machine: Machine, base: Profile) -> Iterator[Profile]:
 def _with_toolkit(machine: Machine, base: Profile, wanted: Wanted) -> Profile | None:
     """Return the answers with the wished parts of the toolkit; `None` when one cannot be had.
 
-    Where no CUDA is named, its lines are tried until the libraries fit one.
+    Where no CUDA is named, its lines are tried until the libraries fit one; what has to be compiled names PyTorch's own.
     """
     libraries = tuple(name for name in ("cudnn", "nccl") if name in wanted)
+    compiler = line_needed(Case(machine, base))
+    if compiler is not None and "cuda" not in wanted:
+        there = answered(base, {"toolkit.cuda": None})
+        if not builds_need_a_toolkit(Case(machine, there)):
+            return _with_libraries(machine, there, wanted, libraries)
+        wanted = {**wanted, "cuda": Wish(text=f"cuda=={compiler}", name="cuda", version=compiler)}
     if "cuda" not in wanted and not libraries:
         return base
     if "cuda" not in wanted and machine.toolkits:

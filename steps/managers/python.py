@@ -7,6 +7,7 @@ import re
 from pathlib import PurePosixPath
 
 from steps.errors import PreflightError
+from steps.managers.building import Building, build
 from steps.managers.fetching import Fetching, fetching
 from steps.managers.makers import CONDA, Interpreter, Place, activation, installing, locking, made, putting_back, rebuilding
 from steps.managers.python_scripts import FREEZE, HAS_ALL, IS_FREE, IS_LOCKED, PUT_BACK, REMEMBER
@@ -103,13 +104,14 @@ def environment(
     target: Target,
     *,
     indexes: tuple[str, ...] = (),
+    building: Building | None = None,
     download_bytes: int | None = None,
     disk_bytes: int | None = None,
     seconds: float | None = None,
 ) -> tuple[AnyAction, ...]:
     """Return what makes the environment and installs exactly `requirements` ("torch==2.13.0+cpu"); ids are `environment.*`.
 
-    `indexes` are looked at before the person's own index (the one that has a variant's wheels).
+    `indexes` are looked at before the person's own index (the one that has a variant's wheels); what is to be compiled comes last.
     """
     where = place(profile, target)
     installer = _installer(profile, target)
@@ -126,6 +128,8 @@ def environment(
     if not requirements and profile.environment.lock is None:
         return tuple(actions)
     actions += _filled(where, uv or "uv", fetch, requirements, _lock_of(profile, installer), download_bytes, disk_bytes, seconds)
+    if building is not None and profile.environment.lock is None:
+        actions.append(build(where, uv or "uv", fetch, building))
     versions, lock = f"{where.path}/{VERSIONS_FILE}", f"{where.path}/{LOCK_FILE}"
     actions.append(
         Run(
