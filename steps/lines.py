@@ -19,7 +19,7 @@ from steps.model.profile import as_tables
 from steps.model.run import RunSummary
 from steps.model.verdict import Rung, reach
 from steps.nodes import Meeting, launch_line
-from steps.text import Language, say, say_finding
+from steps.text import Language, say, say_finding, say_rung
 
 if TYPE_CHECKING:
     from steps.catalog.tables import Table
@@ -196,13 +196,13 @@ def verdict(rungs: Iterable[Rung], language: Language, *, tried: bool = False, w
         if tried and one.state == "skipped":
             continue
         word = say(language, phrase(f"cli.rung.{one.state}"))
-        value = "" if one.value is None else f"{one.value:g} {one.unit or ''}".strip()
-        name = say(language, phrase(f"verify.rung.{one.id}"))
-        yield "  ".join(
-            part for part in (f"{word:<8}", f"{name:<24}", say(language, one.detail), value, say(language, one.because)) if part
-        )
+        detail, said = say(language, one.detail), say(language, one.because)
+        # A figure that the words hold already is not said again beside them.
+        value = "" if one.value is None or detail or (one.unit == "difference" and said) else plot.measure(one.value, one.unit)
+        name = say_rung(language, one.id)
+        yield "  ".join(part for part in (f"{word:<8}", f"{name:<24}", detail, value, said) if part)
     for bar in plot.bars(listed):
-        yield f"{'':<8}  {say(language, phrase(f'verify.rung.{bar.rung}')):<24}  {plot.drawn(bar, 30)}  {plot.figure(bar)}"
+        yield f"{'':<8}  {say_rung(language, bar.rung):<24}  {plot.drawn(bar, 30)}  {plot.figure(bar)}"
     failed = sum(one.state == "failed" for one in listed)
     passed = sum(one.state == "passed" for one in listed)
     left = say(language, phrase("run.comma")).join(say(language, one) for one in without)

@@ -263,6 +263,24 @@ def test_a_card_that_the_newest_cudnn_has_left_gets_one_that_has_not() -> None:
     assert not [one for one in wanted("p100", jax="0.12.0.1", torch="2.14.1", variant="cu126") if "cudnn" in one]
 
 
+def test_pytorch_comes_with_the_numpy_that_its_metadata_forgets() -> None:
+    def wanted(**answers: str) -> list[str]:
+        found = framework_plan.requirements(Case(machine("4090"), profile(**answers)))
+        return [one for one in found if one.startswith("numpy")]
+
+    assert wanted(torch="2.14.1", variant="cu130") == ["numpy"]
+    assert wanted(torch="2.1.0", variant="cu121") == ["numpy<2"]
+    assert wanted(torch="2.14.1", variant="cu130", numpy="2.2.6") == ["numpy==2.2.6"]
+    assert wanted(jax="0.12.0.1") == []
+
+
+@pytest.mark.parametrize("name", ["transformers", "trl", "accelerate"])
+def test_what_does_nothing_without_pytorch_brings_it(name: str) -> None:
+    found = recommend(machine("4090"), (name,)).choices
+    assert found is not None
+    assert {"torch", "variant", name} <= set(found.frameworks)
+
+
 def test_debian_gets_its_non_free_components() -> None:
     here = machine("t4", system="debian 12")
     actions = planned(here, profile(driver_branch="535", driver_flavor="proprietary", driver_source="distro"))

@@ -125,6 +125,14 @@ class OtherRelease(Record):
     source: str
 
 
+class Companion(Record):
+    """What a package does nothing useful without, though its own metadata does not require it."""
+
+    package: str
+    wants: str
+    source: str
+
+
 class Discontinued(Record):
     """A name that no longer installs, and what to take instead."""
 
@@ -269,6 +277,12 @@ def others() -> tuple[OtherRelease, ...]:
 def other(package: str, version: str) -> OtherRelease | None:
     """Return one release of another package, or `None` when we do not know it."""
     return next((row for row in others() if row.package == package and row.version == version), None)
+
+
+@remembered
+def companions(package: str) -> tuple[str, ...]:
+    """Return what a package wants beside it, as far as its metadata does not say so; empty when it says all."""
+    return tuple(row.wants for row in rows("frameworks.toml", "companion", Companion) if row.package == package)
 
 
 @remembered

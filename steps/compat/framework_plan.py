@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from steps import resources
@@ -27,7 +29,7 @@ _PYTORCH = "https://download.pytorch.org/whl/{variant}"
 
 
 def requirements(case: Case) -> tuple[str, ...]:
-    """Return the exact requirements, with what metadata forgets (`numpy<2`)."""
+    """Return the exact requirements, with what metadata forgets (`numpy<2`, `numpy`)."""
     wanted = case.answers.frameworks
     found: list[str] = []
     compiled = {row.package for row in builds.built_here(case)}
@@ -47,6 +49,8 @@ def requirements(case: Case) -> tuple[str, ...]:
     release = torch_release(case)
     if release and release.numpy and "numpy" not in wanted:
         found.append(release.numpy)
+    there = {re.split(r"[\[=<>!~]", one)[0] for one in found}
+    found += [one for name in wanted for one in catalog.companions(name) if one not in there]
     return (*found, *_older_cudnn(case))
 
 

@@ -16,6 +16,7 @@ from steps.compat.groups import about_driver, about_frameworks, about_toolkit, e
 from steps.compat.memory import once
 from steps.compat.wheels import LINES, pythons_of
 from steps.compat.wishes import STACK, Wish
+from steps.managers.python import DEFAULT_NAME
 from steps.model.finding import Patch
 from steps.model.machine import Machine, judged
 from steps.model.profile import EnvironmentAnswers, Profile, ToolkitAnswers, answered
@@ -25,7 +26,9 @@ Step = Callable[[Case], Iterator[Patch]]
 """What one framework can become beside those that are chosen already, best first."""
 BESIDE = ("torchvision", "torchaudio")
 """What is made for one PyTorch each, and chosen with it."""
-BARE = Profile(toolkit=ToolkitAnswers(cuda="none", cudnn="none", nccl="none"), environment=EnvironmentAnswers(manager="uv", name="dl"))
+BARE = Profile(
+    toolkit=ToolkitAnswers(cuda="none", cudnn="none", nccl="none"), environment=EnvironmentAnswers(manager="uv", name=DEFAULT_NAME)
+)
 """The answers that every search begins with."""
 
 
@@ -128,7 +131,7 @@ def steps(wanted: Wanted, names: tuple[str, ...]) -> tuple[Step, ...]:
 def _needs_torch(name: str) -> bool:
     """Return whether a package cannot be had without PyTorch: then its release and build are chosen with it."""
     rows = tuple(row for row in catalog.others() if row.package == name)
-    return any(re.match(r"torch(?![\w.-])", spec) for row in rows for spec in row.requires)
+    return "torch" in catalog.companions(name) or any(re.match(r"torch(?![\w.-])", spec) for row in rows for spec in row.requires)
 
 
 def _torches(case: Case, *, wished: str | None, asked: str | None, beside: dict[str, str | None], also: set[str]) -> Iterator[Patch]:

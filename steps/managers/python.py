@@ -22,7 +22,7 @@ LOCK_FILE = "bringup-lock.txt"
 START_FILE = "bringup-start.txt"
 VERSIONS_FILE = "bringup-versions.txt"
 BEFORE_FILE = "bringup-before.txt"
-DEFAULT_NAME = "deep-learning"
+DEFAULT_NAME = "dl"
 _LEAST_DEPTH = 3
 """`/opt/dl` has three parts; what has fewer is a top folder of the system."""
 

@@ -12,7 +12,7 @@ from steps.model.action import AnyAction
 from steps.model.base import Param, phrase
 from steps.model.run import left_out
 from steps.model.verdict import Reach, Rung, reach
-from steps.text import say
+from steps.text import say, say_rung
 from tui.cells import BLANK, Line, Span, beside, cut, pad, width, wrap
 from tui.follow import exit_code
 from tui.screens.base import Key, Page
@@ -109,13 +109,7 @@ class VerifyScreen(Page):
 
     def _rung_name(self, rung: Rung) -> str:
         """Return what a rung is called."""
-        return self._words_of(rung.id)
-
-    def _words_of(self, rung: str) -> str:
-        """Return what the rung of a name is called; one without words keeps its name."""
-        key = f"verify.rung.{rung}"
-        name = say(self.shell.language, phrase(key))
-        return rung if name == key else name
+        return say_rung(self.shell.language, rung.id)
 
     # --- the body -------------------------------------------------------------------------------------
 
@@ -169,9 +163,9 @@ class VerifyScreen(Page):
         lines: list[Line] = [(Span(f"{MARKS[ink]} ", ink), Span(cut(self._rung_name(rung), columns - 2), "strong"))]
         lines += [(Span(line),) for line in wrap(say(self.shell.language, rung.because), columns) if line]
         if rung.value is not None:
-            lines.append((Span(self._words("measured", value=f"{rung.value:g}", unit=rung.unit or ""), "mute"),))
+            lines.append((Span(self._words("measured", value=plot.measure(rung.value, rung.unit)), "mute"),))
         if rung.expected is not None:
-            lines.append((Span(self._words("expected", value=f"{rung.expected:g}", unit=rung.unit or ""), "mute"),))
+            lines.append((Span(self._words("expected", value=plot.measure(rung.expected, rung.unit)), "mute"),))
         return lines
 
     def _figures(self, columns: int) -> list[Line]:
@@ -179,7 +173,7 @@ class VerifyScreen(Page):
         room = columns - _NAME - _FIGURE - 2
         return [
             (
-                Span(pad(self._words_of(bar.rung), _NAME) + " "),
+                Span(pad(say_rung(self.shell.language, bar.rung), _NAME) + " "),
                 Span(plot.drawn(bar, room), "bad" if bar.failed else "primary"),
                 Span(" " + plot.figure(bar).rjust(_FIGURE), "strong" if bar.rung == self._here() else "text"),
             )
