@@ -88,10 +88,11 @@ class VerifyScreen(Page):
 
     def title_words(self) -> str:
         """Return the verdict, with the names of what failed or was left out."""
-        names = [self._rung_name(rung) for rung in self._verdict if rung.state == "failed"]
-        if self._end == "without":
-            names = [say(self.shell.language, action.title) for action in self._left()]
-        return self._words(f"title-{_WORDS[self._end]}", what=say(self.shell.language, phrase("run.comma")).join(names))
+        comma = say(self.shell.language, phrase("run.comma"))
+        what = comma.join(self._rung_name(rung) for rung in self._verdict if rung.state == "failed")
+        left = comma.join(say(self.shell.language, action.title) for action in self._left())
+        word = "open-without" if left and what else _WORDS[self._end]
+        return self._words(f"title-{word}", what=what, left=left)
 
     def sub_words(self) -> str:
         """Return how long it took and that it can be undone."""
