@@ -132,6 +132,9 @@ def test_a_lock_of_pips_report_holds_the_hash_of_a_local_file_and_says_what_it_l
         },
         {"metadata": {"name": "local-one", "version": "1.0+cpu"}, "download_info": {"url": wheel.as_uri(), "archive_info": {}}},
     ]
+    # As pip 23.0 says it of a file of this machine.
+    old = {"url": "file:///wheels/old-1-py3-none-any.whl", "archive_info": {"hash": "sha256=cd"}}
+    found.append({"metadata": {"name": "old", "version": "1"}, "download_info": old})
     if missing:
         found.append({"metadata": {"name": "odd", "version": "3"}, "download_info": {"url": "https://x/odd.tar.gz", "archive_info": {}}})
     report, lock = tmp_path / "report.json", tmp_path / "lock.txt"
@@ -139,8 +142,8 @@ def test_a_lock_of_pips_report_holds_the_hash_of_a_local_file_and_says_what_it_l
     done = subprocess.run((sys.executable, "-I", "-c", FROM_REPORT, report, lock), capture_output=True, text=True, check=True)
     own = hashlib.sha256(b"wheel").hexdigest()
     mark = "  #" if missing else ""
-    rows = [f"known==2.0{mark} --hash=sha256:ab", f"local-one==1.0+cpu{mark} --hash=sha256:{own}"]
-    assert lock.read_text().splitlines() == (["# not complete, without a hash: odd==3", *rows, "odd==3"] if missing else rows)
+    rows = [f"known==2.0{mark} --hash=sha256:ab", f"local-one==1.0+cpu{mark} --hash=sha256:{own}", f"old==1{mark} --hash=sha256:cd"]
+    assert lock.read_text().splitlines() == (["# not complete, without a hash: odd==3", *sorted([*rows, "odd==3"])] if missing else rows)
     assert done.stdout == ("Without a hash, so the lock is not complete: odd==3\n" if missing else "")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from steps import documents, lines, medical, tuning
+from steps.compat.framework_plan import tries_of
 from steps.engine import client
 from steps.engine.client import RunHandle
 from steps.errors import Cancelled, InputError, PreflightError
@@ -17,6 +18,7 @@ from steps.managers.python import place
 from steps.model.action import KEY
 from steps.model.base import phrase
 from steps.model.run import is_taken_back, left_out
+from steps.model.verdict import gpus_in
 from steps.text import say
 from tui import dialogue, privilege, terminal
 from tui.follow import follow
@@ -159,6 +161,8 @@ def _say_what_came_of_it(handle: RunHandle, console: Console) -> None:
     if environment is not None:
         line, _ = activation(place(handle.plan.profile, handle.plan.target))
         console.out(say(console.asked.language, phrase("run.plain.activate", line=line)))
+        for sample in tries_of(handle.plan, gpus_in(rungs))[:1]:
+            console.out(say(console.asked.language, phrase("run.plain.try", line=sample)))
 
 
 def _on_terminal() -> bool:

@@ -105,6 +105,7 @@ def environment(
     *,
     indexes: tuple[str, ...] = (),
     building: Building | None = None,
+    trying: tuple[str, ...] = (),
     download_bytes: int | None = None,
     disk_bytes: int | None = None,
     seconds: float | None = None,
@@ -112,6 +113,7 @@ def environment(
     """Return what makes the environment and installs exactly `requirements` ("torch==2.13.0+cpu"); ids are `environment.*`.
 
     `indexes` are looked at before the person's own index (the one that has a variant's wheels); what is to be compiled comes last.
+    `trying` are commands that show what the environment can do, for the file that says how it is started.
     """
     where = place(profile, target)
     installer = _installer(profile, target)
@@ -146,14 +148,15 @@ def environment(
     actions += locking(where, uv or "uv", fetch, versions, lock)
     if any(one.startswith("ipykernel==") for one in requirements):
         actions.append(_kernel(where, "/usr/local" if profile.environment.for_all else f"{installer.home}/.local"))
-    actions.append(_start(where))
+    actions.append(_start(where, trying))
     return opened(tuple(actions), where.path, profile.environment.group) if profile.environment.for_all else tuple(actions)
 
 
-def _start(where: Place) -> Write:
-    """Return what lays the lines that start the environment into it."""
+def _start(where: Place, trying: tuple[str, ...]) -> Write:
+    """Return what lays the lines that start the environment into it, and those that try it out."""
     shells, fish = activation(where)
     path, text = f"{where.path}/{START_FILE}", f"# bash, zsh\n{shells}\n\n# fish\n{fish}\n"
+    text += "".join(("\n# samples\n", *(f"{line}\n" for line in trying))) if trying else ""
     title, why = phrase("manager.action.start", line=shells), phrase("manager.why.start", path=path)
     return laid("environment.start", title, why, path, text)
 

@@ -42,6 +42,11 @@ def reach(rungs: Iterable[Rung]) -> Reach:
     return "mounted" if mounted else "proven"
 
 
+def gpus_in(rungs: Iterable[Rung]) -> int:
+    """Return how many GPUs a proof saw; 0 where it saw none, or none was asked for."""
+    return max((int(one.value) for one in rungs if one.unit == "GPUs" and one.value is not None), default=0)
+
+
 def as_document(rung: Rung, because: str, detail: str) -> dict[str, Any]:
     """Return a rung for the `verify` document: its words in one language, and the phrases for who shows it in another."""
     phrases = {"because": msgspec.to_builtins(rung.because), "detail": msgspec.to_builtins(rung.detail)}

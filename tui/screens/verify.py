@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from steps import plot
+from steps.compat.framework_plan import tries_of
 from steps.managers.makers import CONDA, activation
 from steps.managers.python import place
 from steps.model.action import AnyAction
 from steps.model.base import Param, phrase
 from steps.model.run import left_out
-from steps.model.verdict import Reach, Rung, reach
+from steps.model.verdict import Reach, Rung, gpus_in, reach
 from steps.text import say, say_rung
 from tui.cells import BLANK, Line, Span, beside, cut, pad, width, wrap
 from tui.follow import exit_code
@@ -189,7 +190,9 @@ class VerifyScreen(Page):
         """Return how the result is used and taken back."""
         lines: list[Line] = []
         if command := self._command():
-            lines += [(Span(self._words("use"), "strong"),), (Span(cut(f"$ {command}", columns), "primary"),), BLANK]
+            tried = tries_of(self.handle.plan, gpus_in(self._verdict))[:1]
+            commands = [(Span(cut(f"$ {one}", columns), "primary"),) for one in (command, *tried)]
+            lines += [(Span(self._words("use"), "strong"),), *commands, BLANK]
         time = hours(self.handle.state().started or 0.0)
         return [*lines, (Span(self._words("keep"), "strong"),), (Span("u ", "key"), Span(self._words("undo", time=time)))]
 
