@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from fnmatch import fnmatch
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from steps import lines, verify
+from steps.headless import runs
+from steps.headless.console import Asked, Console
 from steps.host.base import Result
 from steps.model.machine import Accelerator, Driver, Library, Machine, Os, Package
 from steps.model.plan import Installer, Target
@@ -451,3 +454,11 @@ def test_every_reason_has_its_words(language: Language) -> None:
             words = say(language, rung.because)
             assert "verify." not in words
             assert "{" not in words
+
+
+def test_a_verb_that_could_try_nothing_does_not_end_well() -> None:
+    capture = str(Path(__file__).parent / "machines" / "rtx4090x4-epyc.json")
+    said: list[str] = []
+    console = Console(Asked(machine=capture, offline=True), said.append, said.append)
+    assert runs.verify(console, {}) == 20
+    assert said[-1].startswith("Nothing could be tried here: ")
