@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from steps import planning
 from steps.compat import solve
+from steps.managers.building import Building, build
+from steps.managers.fetching import Fetching
+from steps.managers.makers import Interpreter, Place
 from steps.model.action import Run
 from steps.model.machine import Machine, Toolkit
 from steps.model.plan import Installer, Target
 from steps.model.profile import Profile, answered
 from tests import scoring
+from tests.test_conda import UV
 
 MACHINE = scoring.machine("rtx4090x4-epyc")
-UV = Target(installer=Installer(uv="/usr/bin/uv", pythons={"3.12": "/usr/bin/python3.12"}, own_python="/usr/bin/python3.12", home="/root"))
+HERE = Target(
+    installer=Installer(uv="/usr/bin/uv", pythons={"3.12": "/usr/bin/python3.12"}, own_python="/usr/bin/python3.12", home="/root")
+)
 
 
 def advised(*wishes: str, machine: Machine = MACHINE) -> Profile:
@@ -50,7 +61,7 @@ def test_a_toolkit_that_is_installed_will_do() -> None:
 
 
 def built(answers: Profile, machine: Machine = MACHINE) -> Run:
-    actions = {action.id: action for action in planning.make_plan(machine, answers, UV, 0.0).actions}
+    actions = {action.id: action for action in planning.make_plan(machine, answers, HERE, 0.0).actions}
     found = actions["environment.build"]
     assert isinstance(found, Run)
     assert set(found.needs) <= set(actions)
@@ -60,7 +71,7 @@ def built(answers: Profile, machine: Machine = MACHINE) -> Run:
 @pytest.mark.parametrize("manager", ["uv", "venv"])
 def test_it_is_compiled_in_a_step_of_its_own_that_sees_pytorch_and_leaves_it_alone(manager: str) -> None:
     answers = answered(advised("flash-attn"), {"environment.manager": manager})
-    plan = planning.make_plan(MACHINE, answers, UV, 0.0)
+    plan = planning.make_plan(MACHINE, answers, HERE, 0.0)
     install = next(action for action in plan.actions if action.id == "environment.install")
     assert isinstance(install, Run)
     assert not any(word.startswith("flash-attn") for word in install.argv)
@@ -79,3 +90,24 @@ def test_memory_and_cores_bound_how_many_files_are_compiled_at_once(gigabytes: i
     memory = msgspec.structs.replace(MACHINE.memory, total_bytes=gigabytes << 30)
     machine = msgspec.structs.replace(MACHINE, memory=memory, cpu=msgspec.structs.replace(MACHINE.cpu, cores=cores))
     assert built(advised("flash-attn"), machine).env["MAX_JOBS"] == jobs
+
+
+@pytest.mark.net
+def test_what_is_compiled_sees_the_packages_of_the_environment(tmp_path: Path) -> None:
+    if UV is None:
+        pytest.skip("uv is not installed here")
+    environ = {**os.environ, "UV_NATIVE_TLS": "1", "UV_NO_PROGRESS": "1"}
+    subprocess.run((UV, "venv", "--no-project", "--python", sys.executable, tmp_path / "env"), check=True, capture_output=True, env=environ)
+    where = Place(manager="uv", path=f"{tmp_path}/env", interpreter=Interpreter(line="3.11"))
+    tools = subprocess.run((UV, "pip", "install", "--python", where.python, "setuptools", "wheel"), capture_output=True, env=environ)
+    if tools.returncode:
+        pytest.skip("setuptools cannot be had here")
+    (next(Path(where.path).glob("lib/python*/site-packages")) / "torch.py").write_text("CUDA = '13.0'\n")
+    source = tmp_path / "source"
+    source.mkdir()
+    called = "setuptools.setup(name='on-torch', version=torch.CUDA + '.' + os.environ['MAX_JOBS'])"
+    (source / "setup.py").write_text(f"import os, torch, setuptools\n{called}\n")
+    run = build(where, UV, Fetching(options=(), proxy=None, certificates=None), Building(requirements=(str(source),), jobs=3))
+    done = subprocess.run(run.argv, capture_output=True, text=True, env={**environ, **run.env}, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "on-torch==13.0.3" in done.stderr
