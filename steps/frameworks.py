@@ -38,7 +38,7 @@ def intro(machine: Machine, answers: Profile) -> Words:
     manager, line_of = environment.manager or "uv", environment.python or "3"
     if environment.path:
         return phrase("frameworks.intro", place=environment.path, manager=manager, python=line_of)
-    return phrase("frameworks.intro-default", name=environment.name or "dl", manager=manager, python=line_of)
+    return phrase("frameworks.intro-default", name=environment.name or DEFAULT_NAME, manager=manager, python=line_of)
 
 
 def check(machine: Machine, answers: Profile) -> tuple[Finding, ...]:

@@ -11,15 +11,15 @@ from unicodedata import east_asian_width
 from steps import plot
 from steps.managers.shown import shown
 from steps.model.action import AnyAction
-from steps.model.base import Param, phrase
+from steps.model.base import Param, Words, phrase
 from steps.model.finding import Finding
 from steps.model.machine import Machine
 from steps.model.plan import Plan, digest
 from steps.model.profile import as_tables
 from steps.model.run import RunSummary
-from steps.model.verdict import Rung
+from steps.model.verdict import Rung, reach
 from steps.nodes import Meeting, launch_line
-from steps.text import Language, say, say_finding
+from steps.text import Language, say, say_finding, say_rung
 
 if TYPE_CHECKING:
     from steps.catalog.tables import Table
@@ -183,35 +183,33 @@ def runs(found: Iterable[RunSummary], language: Language) -> Iterator[str]:
         yield say(language, phrase("cli.no-runs"))
     for one in listed:
         started = "" if one.started is None else datetime.fromtimestamp(one.started).astimezone().strftime("%Y-%m-%d %H:%M")
-        state = say(language, phrase(f"cli.run.{one.word}"))
+        word = "done-without" if one.status == "done" and one.exit in (1, 20) else one.word
+        state = say(language, phrase(f"cli.run.{word if one.readable else 'unreadable'}"))
         if one.rehearsal:
             state = f"{state} · {say(language, phrase('cli.run.rehearsal'))}"
         yield f"{one.id:<12}{started:<18}{one.owner or '':<12}{_padded(state, 24)}{one.title}".rstrip()
 
 
-def verdict(rungs: Iterable[Rung], language: Language) -> Iterator[str]:
-    """Yield one line a rung, and the verdict."""
+def verdict(rungs: Iterable[Rung], language: Language, *, tried: bool = False, without: Iterable[Words] = ()) -> Iterator[str]:
+    """Yield one line a rung (only those that were `tried`, if so), and the verdict; `without` names the steps that were left out."""
     listed = tuple(rungs)
     for one in listed:
+        if tried and one.state == "skipped":
+            continue
         word = say(language, phrase(f"cli.rung.{one.state}"))
-        value = "" if one.value is None else f"{one.value:g} {one.unit or ''}".strip()
-        name = say(language, phrase(f"verify.rung.{one.id}"))
-        yield "  ".join(
-            part for part in (f"{word:<8}", f"{name:<24}", say(language, one.detail), value, say(language, one.because)) if part
-        )
+        detail, said = say(language, one.detail), say(language, one.because)
+        # A figure that the words hold already is not said again beside them.
+        value = "" if one.value is None or detail or (one.unit == "difference" and said) else plot.measure(one.value, one.unit)
+        name = say_rung(language, one.id)
+        yield "  ".join(part for part in (f"{word:<8}", f"{name:<24}", detail, value, said) if part)
     for bar in plot.bars(listed):
-        yield f"{'':<8}  {say(language, phrase(f'verify.rung.{bar.rung}')):<24}  {plot.drawn(bar, 30)}  {plot.figure(bar)}"
+        yield f"{'':<8}  {say_rung(language, bar.rung):<24}  {plot.drawn(bar, 30)}  {plot.figure(bar)}"
     failed = sum(one.state == "failed" for one in listed)
     passed = sum(one.state == "passed" for one in listed)
-    yield say(
-        language,
-        phrase(
-            f"cli.verdict.{'failed' if failed else 'passed' if passed else 'nothing'}",
-            failed=failed,
-            passed=passed,
-            skipped=len(listed) - failed - passed,
-        ),
-    )
+    left = say(language, phrase("run.comma")).join(say(language, one) for one in without)
+    if left:
+        yield say(language, phrase("cli.verdict.without", what=left))
+    yield say(language, phrase(f"cli.verdict.{reach(listed)}", failed=failed, passed=passed, skipped=len(listed) - failed - passed))
 
 
 def launch(names: tuple[str, ...], meeting: Meeting, processes: int, language: Language) -> Iterator[str]:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from steps.model.base import Record
 from steps.model.verdict import Rung
 
-_NOT_SIZES = ("GPUs", "difference")
-"""Units of figures that are counts or ought to be nothing: a long bar would say the wrong thing."""
+_NOT_SIZES = ("GPUs", "difference", "loss")
+"""Units of figures that are counts, or that ought to be small: a long bar would say the wrong thing."""
 _EVEN = {"×": 1.0}
 """What stands for no gain where a figure is a ratio."""
 
@@ -52,5 +52,10 @@ def drawn(bar: Bar, cells: int) -> str:
 
 def figure(bar: Bar) -> str:
     """Return a figure with its unit: "432 GB/s", "2.1×"."""
-    number = f"{bar.value:.0f}" if bar.value >= 100 else f"{bar.value:.3g}"
-    return f"{number}{bar.unit}" if bar.unit in _EVEN else f"{number} {bar.unit}"
+    return measure(bar.value, bar.unit)
+
+
+def measure(value: float, unit: str | None) -> str:
+    """Return a figure with the digits that matter, the same wherever it stands: "432 GB/s", "2.15×", "1.5e-08 difference"."""
+    number = f"{value:.0f}" if value >= 100 else f"{value:.2g}" if unit == "difference" else f"{value:.3g}"
+    return f"{number}{unit}" if unit in _EVEN else f"{number} {unit or ''}".strip()

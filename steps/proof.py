@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 
 TORCH_RUNGS = ("environment", "torch", "gpu", "amp", "accumulation", "ddp", "cudnn-conv", "speed", "peers", "bandwidth")
 _LEARNS, _MEASURES = ("gpu", "amp", "accumulation", "ddp"), ("cudnn-conv", "speed", "peers", "bandwidth")
+HIDING = "CUDA_VISIBLE_DEVICES"
+"""The variable that keeps GPUs from every program that uses CUDA."""
 RANK_SECONDS = 60
 """So long may one rung take before its process is ended; a slow disk needs most of it for the import."""
 _ALL_SECONDS = 300.0
 
 
-def torch(host: Host, interpreter: str, version: str, variant: str | None, *, gpus: bool) -> tuple[Rung, ...]:
-    """Return PyTorch's rungs: its import, the GPUs it sees, half precision, accumulation, and training in two processes."""
+def torch(host: Host, interpreter: str, version: str, variant: str | None, *, gpus: int) -> tuple[Rung, ...]:
+    """Return PyTorch's rungs: its import, whether it sees so many GPUs, half precision, accumulation, and training in several processes."""
     result = _run(host, interpreter, "verify_torch.py", ("--limit", str(RANK_SECONDS)))
     lines = {str(line["rung"]): line for line in _lines(result)}
     imported = lines.get("import")
@@ -40,14 +42,14 @@ def torch(host: Host, interpreter: str, version: str, variant: str | None, *, gp
         if line is None:
             rungs.append(Rung(id=name, state="failed", because=_ending(result)))
         elif name == "gpu":
-            rungs.append(_gpu(line, variant, gpus=gpus))
+            rungs.append(_gpu(host, line, variant, gpus))
         else:
             rungs.append(_rung(name, line))
     return tuple(rungs)
 
 
-def imports(host: Host, interpreter: str, wanted: Mapping[str, str], *, gpus: bool) -> tuple[Rung, ...]:
-    """Return one rung for each other framework: it imports, and it is the version that was asked for."""
+def imports(host: Host, interpreter: str, wanted: Mapping[str, str], *, gpus: int) -> tuple[Rung, ...]:
+    """Return one rung for each other framework: it imports, is the version that was asked for, and sees so many GPUs if it uses them."""
     if not wanted:
         return ()
     result = _run(host, interpreter, "verify_import.py", tuple(wanted))
@@ -59,10 +61,9 @@ def imports(host: Host, interpreter: str, wanted: Mapping[str, str], *, gpus: bo
             rungs.append(Rung(id=name, state="failed", because=_ending(result)))
         elif line["state"] != "passed":
             rungs.append(_rung(name, line))
-        elif gpus and line.get("devices") == 0 and name in ("jax", "tensorflow"):
-            rungs.append(Rung(id=name, state="failed", because=phrase("verify.because.sees-none"), detail=str(line["detail"])))
         else:
-            rungs.append(_version(name, str(line["detail"]), version))
+            rung = _version(name, str(line["detail"]), version)
+            rungs.append(_enough(host, rung, line.get("devices"), gpus) if name in ("jax", "tensorflow") else rung)
     return tuple(rungs)
 
 
@@ -93,9 +94,21 @@ def _reached(rung: Rung, cards: tuple[Accelerator, ...]) -> Rung:
     return msgspec.structs.replace(rung, state="failed", because=low, expected=row.least)
 
 
-def cuda(host: Host, interpreter: str) -> Rung:
-    """Return whether the driver lets every GPU compute, without any framework."""
-    return _one(host, interpreter, "cuda", "verify_cuda.py")
+def cuda(host: Host, interpreter: str, gpus: int) -> Rung:
+    """Return whether the driver lets every one of so many GPUs compute, without any framework."""
+    rung = _one(host, interpreter, "cuda", "verify_cuda.py")
+    return _enough(host, rung, None if rung.value is None else int(rung.value), gpus)
+
+
+def _enough(host: Host, rung: Rung, seen: int | None, gpus: int) -> Rung:
+    """Return the rung, failed where fewer GPUs are seen than there are; one that failed, or where nobody counted, as it is."""
+    if rung.state != "passed" or seen is None or seen >= gpus:
+        return rung
+    hiding = host.run(("printenv", HIDING)).stdout.strip()
+    fewer = phrase("verify.because.fewer-gpus", seen=seen, all=gpus)
+    if hiding:
+        fewer = phrase("verify.because.fewer-hidden", seen=seen, all=gpus, name=HIDING, value=hiding)
+    return msgspec.structs.replace(rung, state="failed", because=fewer)
 
 
 def nvcc_sample(host: Host, interpreter: str, nvcc: str) -> Rung:
@@ -182,11 +195,11 @@ def _version(name: str, found: str, wanted: str, variant: str | None = None) -> 
     return Rung(id=name, state="failed", because=phrase("verify.because.other-version", found=found, wanted=wanted), detail=found)
 
 
-def _gpu(line: Mapping[str, Any], variant: str | None, *, gpus: bool) -> Rung:
+def _gpu(host: Host, line: Mapping[str, Any], variant: str | None, gpus: int) -> Rung:
     """Return whether PyTorch uses the GPUs; without one, or with the build for the processor asked for, nothing is to prove."""
     rung = _rung("gpu", line)
     if line["state"] == "passed":
-        return rung
+        return _enough(host, rung, None if rung.value is None else int(rung.value), gpus)
     if not gpus:
         return Rung(id="gpu", state="skipped", because=phrase("verify.because.no-gpu"))
     if line.get("code") == "cpu-build" and variant == "cpu":

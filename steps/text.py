@@ -57,6 +57,12 @@ def say(language: Language, words: Words, /, **params: Param) -> str:
         return template
 
 
+def say_rung(language: Language, rung: str) -> str:
+    """Return what a rung of the proof is called; a package without words of its own keeps its name."""
+    key = f"verify.rung.{rung}"
+    return say(language, Phrase(key=key)) if lookup("en", key) else rung
+
+
 FindingPart = Literal["tag", "sentence", "why", "remedy"]
 
 

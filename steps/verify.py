@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from fnmatch import fnmatch
 from typing import TYPE_CHECKING
 
 from steps import boot_proof, checklist, proof, tuning
 from steps.compat import nccl_conf as conf
 from steps.errors import PreflightError
-from steps.managers import python
+from steps.managers import apt_state, python
 from steps.managers.base import module_files
 from steps.model.base import Record, Words, phrase
 from steps.model.finding import Finding, StepKey
 from steps.model.machine import Accelerator, Machine, judged
 from steps.model.plan import Target
 from steps.model.profile import Profile
-from steps.model.verdict import Rung
+from steps.model.verdict import PACKAGES, Rung
 
 if TYPE_CHECKING:
     from steps.host.base import Host
@@ -145,7 +146,7 @@ def computes(host: Host, trial: Trial) -> Rung:
     if (reason := _no_driver_here(trial)) is not None:
         return skipped("cuda", reason)
     interpreter = _any_python(trial)
-    return proof.cuda(host, interpreter) if interpreter else skipped("cuda", because("no-interpreter"))
+    return proof.cuda(host, interpreter, _expected(trial)) if interpreter else skipped("cuda", because("no-interpreter"))
 
 
 def _any_python(trial: Trial) -> str | None:
@@ -154,6 +155,27 @@ def _any_python(trial: Trial) -> str | None:
         return python.any_python(trial.target.installer)
     except PreflightError:
         return None
+
+
+def package_database(host: Host, trial: Trial) -> Rung:
+    """Every package is installed and configured, or not there: a half done one stops all that the package manager is to do next."""
+    broken = apt_state.unfinished(host)
+    if broken is None:
+        return skipped(PACKAGES, because("no-dpkg"))
+    if broken:
+        return failed(PACKAGES, because("packages-unfinished", names=_few(broken)), str(len(broken)))
+    return passed(PACKAGES, because("packages-finished"))
+
+
+def _few(names: tuple[str, ...]) -> str:
+    """Return the first names."""
+    return " ".join(names[:4]) + (" …" if len(names) > 4 else "")
+
+
+def _configured(host: Host, rung: Rung, *patterns: str) -> Rung:
+    """Return a rung that held, failed where a package that it rests on is not configured: its files are there, and it is not installed."""
+    broken = tuple(name for name in apt_state.unfinished(host) or () if any(fnmatch(name, pattern) for pattern in patterns))
+    return failed(rung.id, because("packages-unfinished", names=_few(broken)), rung.detail) if rung.state == "passed" and broken else rung
 
 
 def driver_packages(host: Host, trial: Trial) -> Rung:
@@ -191,7 +213,7 @@ def compiler(host: Host, trial: Trial) -> Rung:
         return failed("nvcc", because("nvcc-silent", path=path))
     if told[1] != wanted:
         return failed("nvcc", because("other-version", found=told[1], wanted=str(wanted)), told[1])
-    return passed("nvcc", path, told[1])
+    return _configured(host, passed("nvcc", path, told[1]), f"cuda-*-{wanted.replace('.', '-')}")
 
 
 def sample(host: Host, trial: Trial) -> Rung:
@@ -208,12 +230,14 @@ def sample(host: Host, trial: Trial) -> Rung:
 
 def cudnn(host: Host, trial: Trial) -> Rung:
     """The chosen cuDNN is installed."""
-    return _library("cudnn", trial.answers.toolkit.cudnn, tuple(one.version for one in trial.machine.cudnn))
+    found = _library("cudnn", trial.answers.toolkit.cudnn, tuple(one.version for one in trial.machine.cudnn))
+    return _configured(host, found, "libcudnn*", "cudnn*")
 
 
 def nccl_library(host: Host, trial: Trial) -> Rung:
     """The chosen NCCL is installed."""
-    return _library("nccl", trial.answers.toolkit.nccl, tuple(one.version for one in trial.machine.nccl))
+    found = _library("nccl", trial.answers.toolkit.nccl, tuple(one.version for one in trial.machine.nccl))
+    return _configured(host, found, "libnccl*")
 
 
 def nccl_conf(host: Host, trial: Trial) -> Rung:
@@ -249,6 +273,7 @@ _SYSTEM: dict[str, Try] = {
     "device-nodes": device_nodes,
     "module": module_and_library,
     "cuda": computes,
+    PACKAGES: package_database,
     "driver": driver_packages,
     "module-file": module_file,
     "nvcc": compiler,
@@ -318,13 +343,19 @@ def _environment(host: Host, trial: Trial, broken: str | None) -> tuple[Rung, ..
         computing = proof.TORCH_RUNGS[1:] if "torch" in wanted else ()
         return (*rungs, *(skipped(name, reason) for name in dict.fromkeys((*computing, *wanted))))
     if "torch" in wanted:
-        rungs += proof.torch(host, place.python, wanted["torch"], trial.answers.frameworks.get("variant"), gpus=_usable(trial))
+        rungs += proof.torch(host, place.python, wanted["torch"], trial.answers.frameworks.get("variant"), gpus=_expected(trial))
         if rungs[-1].id != "torch":
             rungs += proof.speed(host, place.python, trial.gpus, trial.burn)
-    rungs += proof.imports(host, place.python, {name: one for name, one in wanted.items() if name != "torch"}, gpus=_usable(trial))
+    on_gpus = 0 if trial.answers.frameworks.get("variant") == "cpu" else _expected(trial)
+    rungs += proof.imports(host, place.python, {name: one for name, one in wanted.items() if name != "torch"}, gpus=on_gpus)
     return tuple(rungs)
 
 
-def _usable(trial: Trial) -> bool:
-    """Whether frameworks should see a GPU here: there is one, and the system that runs is the target."""
-    return bool(judged(trial.machine)) and trial.running
+def _expected(trial: Trial) -> int:
+    """Return how many GPUs programs should see here at least: none where the system that runs is not the target."""
+    if not trial.running:
+        return 0
+    if any(card.mig for card in trial.gpus):
+        # CUDA shows a program one slice of a partitioned card, and none of the others.
+        return 1
+    return len(trial.gpus) or int(bool(judged(trial.machine)))

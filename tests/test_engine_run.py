@@ -20,6 +20,7 @@ from steps.errors import BringupError, Busy, InputError, PrivilegeError
 from steps.model.action import Command, FileIs, Manual, Reboot, RemovePath, Run, Succeeds, Write
 from steps.model.base import Phrase
 from steps.model.plan import digest
+from steps.model.run import left_out
 from steps.model.verdict import Rung
 from tests.engine_kit import (
     as_nobody,
@@ -215,6 +216,26 @@ def test_a_stopped_run_goes_on_by_retry_and_by_skip(tmp_path: Path) -> None:
     other.skip("a.bad")
     state = ended(other)
     assert (state.status, statuses(state)) == ("done", {"a.bad": "skipped", "a.next": "done"})
+
+
+def test_what_needs_a_step_that_is_left_out_is_left_out_too_and_the_run_is_not_done_without_a_word() -> None:
+    handle = client.start(
+        plan_of(
+            Run(id="a.bad", title="t", argv=("false",)),
+            Run(id="a.on-it", title="t", needs=("a.bad",), argv=("true",)),
+            Run(id="a.on-that", title="t", lane="python", needs=("a.on-it",), argv=("true",)),
+            works("a.next"),
+            Run(id="verify", title="t", lane="proof", needs=("a.bad", "a.on-it", "a.on-that", "a.next"), argv=("true",)),
+        ),
+        sudo=None,
+    )
+    assert ended(handle).status == "failed"
+    handle.skip("a.bad")
+    state = ended(handle)
+    left = {"a.bad": "skipped", "a.on-it": "skipped", "a.on-that": "skipped"}
+    assert statuses(state) == {**left, "a.next": "done", "verify": "done"}
+    assert (state.status, state.exit) == ("done", 1)
+    assert [action.id for action in left_out(handle.plan.actions, state)] == list(left)
 
 
 def test_a_failed_action_is_tried_again_while_another_lane_works(tmp_path: Path) -> None:

@@ -14,10 +14,13 @@ import pytest
 from steps.engine import client, journal
 from steps.engine.folder import Refusal
 from steps.errors import InputError, PreflightError
+from steps.headless.console import Asked, Console
 from steps.model.action import Command, RemovePath, Run, Write
 from steps.model.base import Phrase
+from steps.model.plan import Installer, Target
 from steps.model.run import Entry, RunState
 from tests.engine_kit import ended, kill_runner, output, plan_of, ran, runner_pid, stand_in, statuses, wait_until, works
+from tui.running import follow_to_end
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -191,6 +194,25 @@ def test_a_killed_undo_is_not_gone_on_with_by_a_resume() -> None:
         handle.resume()
     assert caught.value.code == "run-undone"
     assert undone(handle).status == "undone"
+
+
+def test_a_run_that_was_taken_back_has_no_verdict_and_no_start_line() -> None:
+    rung = '{"id":"environment","state":"passed","because":"/srv/dl"}'
+    document = f'{{"schema":"bringup/verify","version":1,"rungs":[{rung}],"findings":[]}}'
+    plan = plan_of(works("a.one"), Run(id="verify", title="t", lane="proof", argv=("printf", "%s\\n", document)))
+    python = Installer(own_python=sys.executable, pythons={"3.11": sys.executable})
+    handle = client.start(msgspec.structs.replace(plan, target=Target(installer=python)), sudo=None)
+    said: list[str] = []
+    console = Console(Asked(), said.append, said.append)
+    ended(handle)
+    follow_to_end(handle, console, "attach")
+    assert any("Proven" in line for line in said)
+    assert any("Use it" in line for line in said)
+    handle.undo()
+    undone(handle)
+    said.clear()
+    follow_to_end(handle, console, "attach")
+    assert not any("Proven" in line or "Use it" in line for line in said)
 
 
 # --- what is skipped --------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -17,6 +18,7 @@ import pytest
 from steps.errors import PreflightError
 from steps.managers import python
 from steps.managers.makers import Interpreter, Place, activation
+from steps.managers.python_scripts import FROM_REPORT
 from steps.model.action import AnyAction, Command, Run, Succeeds, Write
 from steps.model.machine import Machine
 from steps.model.plan import Installer, Target
@@ -117,6 +119,32 @@ def test_a_folder_of_wheels_without_a_network_is_locked_with_the_hashes_of_its_f
     text = (tmp_path / "envs/dl" / python.LOCK_FILE).read_text()
     parts = dict(part.split("==", 1) for part in ("\n" + text).replace("\n    ", " ").split("\n") if "==" in part)
     assert {name: "--hash=sha256:" in rest for name, rest in parts.items()} == {"local-one": True, "small": True}
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_lock_of_pips_report_holds_the_hash_of_a_local_file_and_says_what_it_lacks(tmp_path: Path, missing: bool) -> None:
+    wheel = tmp_path / "local one-1.0+cpu-py3-none-any.whl"
+    wheel.write_bytes(b"wheel")
+    found = [
+        {
+            "metadata": {"name": "Known", "version": "2.0"},
+            "download_info": {"url": "https://x/k.whl", "archive_info": {"hashes": {"sha256": "ab"}}},
+        },
+        {"metadata": {"name": "local-one", "version": "1.0+cpu"}, "download_info": {"url": wheel.as_uri(), "archive_info": {}}},
+    ]
+    # As pip 23.0 says it of a file of this machine.
+    old = {"url": "file:///wheels/old-1-py3-none-any.whl", "archive_info": {"hash": "sha256=cd"}}
+    found.append({"metadata": {"name": "old", "version": "1"}, "download_info": old})
+    if missing:
+        found.append({"metadata": {"name": "odd", "version": "3"}, "download_info": {"url": "https://x/odd.tar.gz", "archive_info": {}}})
+    report, lock = tmp_path / "report.json", tmp_path / "lock.txt"
+    report.write_text(json.dumps({"install": found}))
+    done = subprocess.run((sys.executable, "-I", "-c", FROM_REPORT, report, lock), capture_output=True, text=True, check=True)
+    own = hashlib.sha256(b"wheel").hexdigest()
+    mark = "  #" if missing else ""
+    rows = [f"known==2.0{mark} --hash=sha256:ab", f"local-one==1.0+cpu{mark} --hash=sha256:{own}", f"old==1{mark} --hash=sha256:cd"]
+    assert lock.read_text().splitlines() == (["# not complete, without a hash: odd==3", *sorted([*rows, "odd==3"])] if missing else rows)
+    assert done.stdout == ("Without a hash, so the lock is not complete: odd==3\n" if missing else "")
 
 
 def test_a_password_of_an_index_in_the_environment_does_not_stand_in_the_lock(tmp_path: Path, index: Index) -> None:

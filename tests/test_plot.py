@@ -64,6 +64,23 @@ def test_the_lines_of_the_proof_hold_the_bars() -> None:
     assert "61.3 TFLOPS" in text
 
 
+def test_a_loss_has_no_bar_and_its_figure_is_said_once_and_short() -> None:
+    rungs = (
+        Rung(id="ddp", state="passed", value=0.08782346546649933, unit="loss", expected=0.1634817838668823, detail="3 ranks"),
+        Rung(id="amp", state="passed", value=0.0612345678, unit="loss", expected=0.16),
+        Rung(id="accumulation", state="passed", value=1.49011612e-08, unit="difference", because="They differ by 1.5e-08."),
+        Rung(id="numpy", state="passed", detail="2.4.6"),
+    )
+    assert plot.bars(rungs) == ()
+    text = list(lines.verdict(rungs, "en"))
+    assert [line.split()[1:] for line in text[:4]] == [
+        ["DDP", "3", "ranks"],
+        ["AMP", "0.0612", "loss"],
+        ["Accumulation", "They", "differ", "by", "1.5e-08."],
+        ["numpy", "2.4.6"],
+    ]
+
+
 def test_the_drawing_is_well_formed_and_as_long_as_the_figures() -> None:
     bars = plot.bars(VERDICT)
     root = ET.fromstring(drawing.plot(bars, ["a & b", "<c>", "d"]))  # noqa: S314 - our own drawing

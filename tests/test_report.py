@@ -57,6 +57,23 @@ def told(machine: Machine, **more: object) -> Told:
     return msgspec.structs.replace(Told(machine=machine, findings=(), version="1", made="2026-11-30"), **more)
 
 
+def test_a_log_does_not_end_in_a_document_for_programs() -> None:
+    document = '{"schema":"bringup/verify","version":1,"rungs":[' + '{"id":"numpy"},' * 300 + "]}"
+    run = ToldRun(
+        id="1130-a",
+        state=RunState(status="done"),
+        titles=(),
+        verdict=(Rung(id="numpy", state="passed", value=0.1234567891, unit="loss"),),
+        log_of="verify",
+        log=f"works  NumPy\n{document}\nProven: 1 passed.\n",
+    )
+    text = markdown(written(told(Machine(), run=run), "en", unchanged))
+    assert "works  NumPy\nProven: 1 passed." in text
+    assert "bringup/verify" not in text
+    assert "verify.rung" not in text
+    assert "0.123 loss" in text
+
+
 def planted(folder: Path) -> Path:
     """Return a capture with names, serial numbers, addresses and a token in everything that a report could quote."""
     base = json.loads((MACHINES[0].parent / "rtx4070x3-riser-x1.json").read_text(encoding="utf-8"))

@@ -30,6 +30,11 @@ def test_the_list_says_what_a_run_installs_and_marks_rehearsals() -> None:
     ]
 
 
+def test_a_run_that_is_done_without_some_steps_is_listed_so() -> None:
+    without = RunSummary(id="1130-d", folder="/x", owner="ana", status="done", exit=1, title="CUDA 12.8")
+    assert "done, steps left out" in next(iter(lines.runs((without,), "en")))
+
+
 def test_a_run_that_cannot_be_read_is_not_said_to_be_starting() -> None:
     damaged = RunSummary(id="1130-c", folder="/x", readable=False)
     assert next(iter(lines.runs((damaged,), "en"))).split(maxsplit=1) == ["1130-c", "cannot be read"]

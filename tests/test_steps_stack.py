@@ -22,7 +22,7 @@ from steps.model.action import AnyAction, Command, ModuleBuilt, Packages, Packag
 from steps.model.choice import Choice
 from steps.model.machine import Machine
 from steps.model.offers import Offers
-from steps.model.plan import Installer, Target
+from steps.model.plan import Installer, Plan, Target
 from steps.model.profile import Profile, answered
 from steps.model.step import Step
 from tests.test_compat_cases import machine, profile
@@ -266,6 +266,43 @@ def test_a_card_that_the_newest_cudnn_has_left_gets_one_that_has_not() -> None:
     assert not [one for one in wanted("p100", jax="0.12.0.1", torch="2.14.1", variant="cu126") if "cudnn" in one]
 
 
+def test_pytorch_comes_with_the_numpy_that_its_metadata_forgets() -> None:
+    def wanted(**answers: str) -> list[str]:
+        found = framework_plan.requirements(Case(machine("4090"), profile(**answers)))
+        return [one for one in found if one.startswith("numpy")]
+
+    assert wanted(torch="2.14.1", variant="cu130") == ["numpy"]
+    assert wanted(torch="2.1.0", variant="cu121") == ["numpy<2"]
+    assert wanted(torch="2.14.1", variant="cu130", numpy="2.2.6") == ["numpy==2.2.6"]
+    assert wanted(jax="0.12.0.1") == []
+
+
+@pytest.mark.parametrize("name", ["transformers", "trl", "accelerate"])
+def test_what_does_nothing_without_pytorch_brings_it(name: str) -> None:
+    found = recommend(machine("4090"), (name,)).choices
+    assert found is not None
+    assert {"torch", "variant", name} <= set(found.frameworks)
+
+
+def test_the_start_file_and_the_end_of_a_run_name_the_samples_and_how_they_are_started() -> None:
+    here = machine("4090", "4090")
+    answers = profile(torch="2.14.1", variant="cu130", jax="0.12.0.1", environment_python="3.12")
+    target = Target(installer=Installer(uv="/usr/bin/uv", pythons={"3.12": "/usr/bin/python3.12"}, home="/home/ana"))
+    actions = planned(here, answers, target)
+    start = actions["environment.start"]
+    assert isinstance(start, Write)
+    assert start.text is not None
+    folder = "/home/ana/envs/dl/samples" if "/home/ana/envs/dl" in start.path else start.path.rpartition("/")[0] + "/samples"
+    lines = start.text.split("# samples\n")[1].splitlines()
+    assert lines == [
+        f"torchrun --standalone --nproc-per-node 2 {folder}/ddp_amp.py",
+        f"torchrun --standalone --nproc-per-node 2 {folder}/checkpoint_resume.py",
+        f"python {folder}/jax_train.py",
+    ]
+    plan = Plan(made=0.0, target=target, profile=answers, actions=tuple(actions.values()))
+    assert framework_plan.tries_of(plan, 2) == tuple(lines)
+
+
 def test_debian_gets_its_non_free_components() -> None:
     here = machine("t4", system="debian 12")
     actions = planned(here, profile(driver_branch="535", driver_flavor="proprietary", driver_source="distro"))
@@ -423,10 +460,10 @@ def test_where_no_driver_belongs_none_is_installed(name: str) -> None:
 @pytest.mark.parametrize(
     ("answers", "expected", "index"),
     [
-        ({"torch": "2.14.1", "variant": "cu130"}, ("torch===2.14.1",), None),
-        ({"torch": "2.14.1", "variant": "cu126"}, ("torch==2.14.1+cu126",), "https://download.pytorch.org/whl/cu126"),
+        ({"torch": "2.14.1", "variant": "cu130"}, ("torch===2.14.1", "numpy"), None),
+        ({"torch": "2.14.1", "variant": "cu126"}, ("torch==2.14.1+cu126", "numpy"), "https://download.pytorch.org/whl/cu126"),
         ({"torch": "2.1.2", "variant": "cu121"}, ("torch===2.1.2", "numpy<2"), None),
-        ({"torch": "2.13.0", "variant": "cpu"}, ("torch==2.13.0+cpu",), "https://download.pytorch.org/whl/cpu"),
+        ({"torch": "2.13.0", "variant": "cpu"}, ("torch==2.13.0+cpu", "numpy"), "https://download.pytorch.org/whl/cpu"),
         ({"tensorflow": "2.21.0"}, ("tensorflow[and-cuda]==2.21.0",), None),
         ({"jax": "0.12.0.1", "variant": "cu130"}, ("jax[cuda13]==0.12.0.1",), None),
     ],

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from fnmatch import fnmatch
+from pathlib import Path
 
 import msgspec
 import pytest
 
-from steps import verify
+from steps import lines, verify
+from steps.headless import runs
+from steps.headless.console import Asked, Console
 from steps.host.base import Result
 from steps.model.machine import Accelerator, Driver, Library, Machine, Os, Package
 from steps.model.plan import Installer, Target
 from steps.model.profile import DriverAnswers, EnvironmentAnswers, NcclAnswers, Profile, ToolkitAnswers
-from steps.model.verdict import Rung
+from steps.model.verdict import Rung, reach
 from steps.text import Language, lookup, say
 
 CARD = Accelerator(vendor="nvidia", address="0000:01:00.0", name="NVIDIA GeForce RTX 4090", architecture="ada")
@@ -109,7 +112,13 @@ FILES = {
 }
 CUDA = Result(stdout='{"rung": "cuda", "state": "passed", "detail": "2 GPUs"}\n', status=0)
 SAMPLE = Result(stdout='{"rung": "nvcc-sample", "state": "passed", "code": "nvcc-sample"}\n', status=0)
-ANSWERS = {"cuLaunchKernel": CUDA, "cudaMallocManaged": SAMPLE, "/usr/local/cuda-12.8/bin/nvcc": Result(stdout=NVCC, status=0)}
+WHOLE = "bash\tamd64\t5.2\tii \ncuda-nvcc-12-8\tamd64\t12.8.93-1\tii \nold\tamd64\t1\trc \n"
+ANSWERS = {
+    "dpkg-query": Result(stdout=WHOLE, status=0),
+    "cuLaunchKernel": CUDA,
+    "cudaMallocManaged": SAMPLE,
+    "/usr/local/cuda-12.8/bin/nvcc": Result(stdout=NVCC, status=0),
+}
 
 
 def proven(host: FakeHost, machine: Machine = GPUS, answers: Profile = STACK, target: Target = HERE) -> dict[str, Rung]:
@@ -135,6 +144,7 @@ def test_a_stack_as_planned_passes_every_rung_of_the_system() -> None:
         "device-nodes": "passed",
         "module": "passed",
         "cuda": "passed",
+        "packages": "passed",
         "driver": "passed",
         "module-file": "passed",
         "nvcc": "passed",
@@ -187,6 +197,48 @@ def test_a_broken_rung_says_what_was_seen(rung: str, files: dict[str, str | None
     assert (found.state, say("en", found.because)) == ("failed", sentence)
 
 
+@pytest.mark.parametrize(
+    ("package", "rungs"),
+    [
+        ("cuda-nvcc-12-8", {"packages", "nvcc"}),
+        ("libcudnn9-cuda-12", {"packages", "cudnn"}),
+        ("libnccl2", {"packages", "nccl"}),
+        ("openssh-server", {"packages"}),
+    ],
+)
+@pytest.mark.parametrize("status", ["iF ", "iU ", "iHR"])
+def test_a_package_that_is_not_configured_breaks_the_rungs_that_rest_on_it(package: str, rungs: set[str], status: str) -> None:
+    listed = "".join(line for line in WHOLE.splitlines(keepends=True) if not line.startswith(package))
+    told = Result(stdout=f"{listed}{package}\tamd64\t1\t{status}\n", status=0)
+    found = proven(FakeHost(FILES, {**ANSWERS, "dpkg-query": told}))
+    assert {name for name, rung in found.items() if rung.state == "failed"} == rungs
+    assert {say("en", found[name].because) for name in rungs} == {f"Not configured: {package}."}
+
+
+def test_where_there_is_no_dpkg_its_rung_is_skipped() -> None:
+    host = FakeHost(FILES, {name: told for name, told in ANSWERS.items() if name != "dpkg-query"})
+    assert proven(host)["packages"].state == "skipped"
+    assert proven(host)["nvcc"].state == "passed"
+
+
+def test_how_far_a_proof_reaches() -> None:
+    good, bad, left = Rung(id="nvcc", state="passed"), Rung(id="ddp", state="failed"), Rung(id="cuda", state="skipped")
+    mounted = Rung(id="module", state="skipped", because=verify.because("mounted"))
+    base = Rung(id="packages", state="passed")
+    assert reach((good, bad, mounted)) == "failed"
+    assert reach((base, left)) == reach((left,)) == reach((base, mounted)) == "nothing"
+    assert reach((good, mounted)) == "mounted"
+    assert reach((base, good, left)) == "proven"
+
+
+def test_what_is_left_out_of_the_list_is_counted_and_what_was_left_out_of_the_run_is_named() -> None:
+    rungs = proven(FakeHost(FILES, ANSWERS), target=msgspec.structs.replace(HERE, root="/mnt")).values()
+    *rows, verdict = lines.verdict(rungs, "en", tried=True)
+    assert verdict.startswith("Installed; proven as far as a mounted system can be: 7 passed, 5 have to wait")
+    assert len(rows) == 7
+    assert "Left out: CUDA 12.8, nvcc path." in list(lines.verdict(rungs, "en", without=("CUDA 12.8", "nvcc path")))
+
+
 def test_what_stands_on_a_broken_rung_is_not_tried() -> None:
     mismatch = msgspec.structs.replace(GPUS, driver=Driver(state="mismatch", kernel_version="570.1", library_version="580.95.05"))
     host = environment(*GOOD)
@@ -224,7 +276,9 @@ def test_an_all_reduce_is_judged_only_where_a_source_says_what_such_a_machine_re
 ) -> None:
     measured: Line = {"rung": "bandwidth", "state": "passed", "value": rate, "unit": "GB/s"}
     files = {f"/dev/nvidia{at}": "" for at in range(count)}
-    host = environment(*(measured if line["rung"] == "bandwidth" else line for line in GOOD))
+    counting: Line = {"rung": "cuda", "state": "passed", "value": count, "unit": "GPUs"}
+    said = {"bandwidth": measured, "cuda": counting}
+    host = environment(*(said.get(str(line["rung"]), line) for line in GOOD))
     host.files = {**FILES, **files}
     machine = msgspec.structs.replace(GPUS, accelerators=(card,) * count)
     with_cuda = msgspec.structs.replace(ENVIRONMENT, frameworks={"torch": "2.13.0"})
@@ -326,6 +380,46 @@ def test_a_gpu_that_torch_does_not_see_fails_where_there_is_one_and_is_skipped_w
     assert proven(environment(*lines), Machine(), with_cuda)["gpu"].state == "skipped"
 
 
+def counted(rung: str, seen: int, hiding: Result | None = None) -> FakeHost:
+    """Return a machine whose programs see so many GPUs."""
+    said: dict[str, Line] = {
+        "cuda": {"rung": "cuda", "state": "passed", "value": seen, "unit": "GPUs"},
+        "gpu": {"rung": "gpu", "state": "passed", "value": seen, "unit": "GPUs"},
+        "jax": {"rung": "jax", "state": "passed", "detail": "0.12.0", "devices": seen},
+    }
+    host = environment(*(line for line in GOOD if line["rung"] != rung), said[rung])
+    told = Result(stdout=json.dumps(said["jax"]) + "\n", status=0)
+    host.answers = {"printenv": hiding or Result(status=1), "importlib.metadata": told, **host.answers}
+    return host
+
+
+@pytest.mark.parametrize("rung", ["cuda", "gpu", "jax"])
+@pytest.mark.parametrize(
+    ("seen", "hiding", "state", "sentence"),
+    [
+        (2, None, "passed", ""),
+        (1, None, "failed", "1 of 2 GPUs are seen."),
+        (1, Result(stdout="0\n", status=0), "failed", "1 of 2 GPUs are seen: CUDA_VISIBLE_DEVICES=0 hides the others."),
+    ],
+)
+def test_programs_that_see_fewer_gpus_than_there_are_break_their_rung(
+    rung: str, seen: int, hiding: Result | None, state: str, sentence: str
+) -> None:
+    host = counted(rung, seen, hiding)
+    with_cuda = msgspec.structs.replace(ENVIRONMENT, frameworks={"torch": "2.13.0", "variant": "cu130", "jax": "0.12.0"})
+    found = proven(host, GPUS, with_cuda)[rung]
+    assert found.state == state
+    assert not sentence or say("en", found.because) == sentence
+
+
+def test_cards_that_the_answers_leave_out_or_that_are_partitioned_are_not_asked_for() -> None:
+    with_cuda = msgspec.structs.replace(ENVIRONMENT, frameworks={"torch": "2.13.0", "variant": "cu130"})
+    one = msgspec.structs.replace(with_cuda, driver=DriverAnswers(ignore=("0000:41:00.0",)))
+    assert proven(counted("gpu", 1), GPUS, one)["gpu"].state == "passed"
+    sliced = tuple(msgspec.structs.replace(card, mig=True) for card in GPUS.accelerators)
+    assert proven(counted("gpu", 1), msgspec.structs.replace(GPUS, accelerators=sliced), with_cuda)["gpu"].state == "passed"
+
+
 def test_a_build_for_the_processor_fails_where_a_gpu_build_was_planned() -> None:
     with_cuda = msgspec.structs.replace(ENVIRONMENT, frameworks={"torch": "2.13.0", "variant": "cu130"})
     assert proven(environment(*GOOD), GPUS, with_cuda)["gpu"].state == "failed"
@@ -348,7 +442,7 @@ def test_other_frameworks_are_imported_too() -> None:
     }
     profile = msgspec.structs.replace(ENVIRONMENT, frameworks={"jax": "0.12.0"})
     assert proven(host, Machine(), profile)["jax"].state == "passed"
-    assert say("en", proven(host, GPUS, profile)["jax"].because) == "It imports and sees no GPU."
+    assert say("en", proven(host, GPUS, profile)["jax"].because) == "0 of 2 GPUs are seen."
 
 
 @pytest.mark.parametrize("language", ["en", "zh_CN"])
@@ -360,3 +454,11 @@ def test_every_reason_has_its_words(language: Language) -> None:
             words = say(language, rung.because)
             assert "verify." not in words
             assert "{" not in words
+
+
+def test_a_verb_that_could_try_nothing_does_not_end_well() -> None:
+    capture = str(Path(__file__).parent / "machines" / "rtx4090x4-epyc.json")
+    said: list[str] = []
+    console = Console(Asked(machine=capture, offline=True), said.append, said.append)
+    assert runs.verify(console, {}) == 20
+    assert said[-1].startswith("Nothing could be tried here: ")

@@ -60,6 +60,13 @@ def test_what_goes_wrong_is_named_with_its_gpu(libraries: Path, told: str, code:
     assert (found["state"], found["code"], found.get("params", {})) == ("failed", code, params)
 
 
+@pytest.mark.parametrize("value", ["", "-1"])
+def test_what_hides_every_gpu_is_named(libraries: Path, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
+    found = said(libraries, "gpus=3")
+    assert (found["state"], found["code"], found["params"]) == ("failed", "hidden", {"value": value})
+
+
 def test_without_the_library_the_reason_is_the_loaders(tmp_path: Path) -> None:
     found = said(tmp_path, "")
     assert found["state"] == "failed"

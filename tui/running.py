@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from steps import documents, lines, medical, tuning
+from steps.compat.framework_plan import tries_of
 from steps.engine import client
 from steps.engine.client import RunHandle
 from steps.errors import BringupError, Cancelled, InputError, PreflightError
@@ -18,7 +19,8 @@ from steps.managers.python import place
 from steps.model.action import KEY
 from steps.model.base import phrase
 from steps.model.plan import Plan
-from steps.model.run import LOG_IN_AGAIN
+from steps.model.run import LOG_IN_AGAIN, is_taken_back, left_out
+from steps.model.verdict import gpus_in
 from steps.text import say
 from tui import dialogue, privilege, terminal
 from tui.follow import follow
@@ -211,15 +213,18 @@ def _say_cause(handle: RunHandle, console: Console) -> None:
 
 
 def _say_what_came_of_it(handle: RunHandle, console: Console) -> None:
-    """Write the proof's rungs and how the new environment is used."""
-    rungs = handle.verdict()
-    if rungs is None:
+    """Write the proof's rungs and how the new environment is used; of a run that was taken back nothing holds any more."""
+    rungs, state = handle.verdict(), handle.state()
+    if rungs is None or is_taken_back(state):
         return
-    console.lines(lines.verdict(tuple(one for one in rungs if one.state != "skipped"), console.asked.language))
+    without = tuple(one.title for one in left_out(handle.plan.actions, state))
+    console.lines(lines.verdict(rungs, console.asked.language, tried=True, without=without))
     environment = next((one for one in rungs if one.id == "environment" and one.state == "passed"), None)
     if environment is not None:
         line, _ = activation(place(handle.plan.profile, handle.plan.target))
         console.out(say(console.asked.language, phrase("run.plain.activate", line=line)))
+        for sample in tries_of(handle.plan, gpus_in(rungs))[:1]:
+            console.out(say(console.asked.language, phrase("run.plain.try", line=sample)))
 
 
 def _on_terminal() -> bool:

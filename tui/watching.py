@@ -233,11 +233,6 @@ def gone(state: RunState, alive: bool) -> bool:
     return not alive and state.status not in ENDED
 
 
-def proven(verdict: Iterable[Rung]) -> bool:
-    """Return whether no rung failed."""
-    return all(rung.state != "failed" for rung in verdict)
-
-
 # --- words ------------------------------------------------------------------------------------------
 
 

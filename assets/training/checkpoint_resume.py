@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
+import sys
 from pathlib import Path
 
 import torch
@@ -20,11 +22,12 @@ from torch.nn.parallel import DistributedDataParallel
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--folder", type=Path, default=Path("checkpoints"))
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--every", type=int, default=10, help="save after so many steps")
     parser.add_argument("--stop-after", type=int, default=None, help="end early, as a crash would")
     asked = parser.parse_args()
+    started()
 
     rank, local_rank = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
     on_gpu = torch.cuda.is_available()
@@ -64,6 +67,14 @@ def main() -> None:
             print(f"done  loss {loss.item():.4f}  weights {sum(p.double().sum().item() for p in model.parameters()):.9f}", flush=True)
     del loss, wrapped
     dist.destroy_process_group()
+
+
+def started() -> None:
+    """End with the line to type where nobody said which process of how many this is."""
+    if "RANK" not in os.environ:
+        torchrun = Path(sys.executable).with_name("torchrun")
+        count = max(1, torch.cuda.device_count())
+        raise SystemExit(f"start me with: {torchrun} --standalone --nproc-per-node {count} {shlex.join(sys.argv)}")
 
 
 def save(file: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:

@@ -18,6 +18,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
+import sys
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -32,6 +35,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=STEPS)
     steps = parser.parse_args().steps
+    started()
 
     # (1) torchrun starts this program once for each GPU and says through the environment which one it is.
     rank, local_rank = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
@@ -72,6 +76,14 @@ def main() -> None:
     # The wrapped model goes first: destroyed after its process group, it can wait for a thread that waits for it.
     del loss, optimizer, model
     dist.destroy_process_group()
+
+
+def started() -> None:
+    """End with the line to type where nobody said which process of how many this is."""
+    if "RANK" not in os.environ:
+        torchrun = Path(sys.executable).with_name("torchrun")
+        count = max(1, torch.cuda.device_count())
+        raise SystemExit(f"start me with: {torchrun} --standalone --nproc-per-node {count} {shlex.join(sys.argv)}")
 
 
 def a_batch(seed: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:

@@ -1,7 +1,7 @@
 """Train one model on all devices of this machine with JAX: one program, the data split over the devices.
 
     python jax_train.py
-    XLA_FLAGS=--xla_force_host_platform_device_count=2 python jax_train.py      # without a GPU: two devices out of the processor
+    XLA_FLAGS=--xla_force_host_platform_device_count=3 python jax_train.py      # without a GPU: three devices out of the processor
 
 Where PyTorch starts a process a GPU, JAX has one process and says where arrays lie. Three ideas: (1) the batch is split over the
 devices and the weights are on each of them; the compiler puts in the exchange of gradients, (2) half precision for the
@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 STEPS = 60
-BATCH = 256
+SMALL_BATCH = 64  # on each device: any number of them gets parts of one size
 ACCUMULATE = 4
 
 
@@ -28,7 +28,7 @@ def main() -> None:
     weights = jax.device_put(weights, everywhere)  # (1)
 
     for step in range(STEPS):
-        inputs = jax.random.normal(jax.random.key(step), (ACCUMULATE, BATCH // ACCUMULATE, 32))
+        inputs = jax.random.normal(jax.random.key(step), (ACCUMULATE, SMALL_BATCH * jax.device_count(), 32))
         inputs = jax.device_put(inputs, split)  # (1)
         weights, loss = one_step(weights, inputs)
         if step % 10 == 0 or step == STEPS - 1:

@@ -81,7 +81,7 @@ def listen(address: str, port: int, limit: float) -> str:
             door.listen(1)
             door.settimeout(limit)
             door.accept()[0].close()
-    except TimeoutError:  # the name before Python 3.10
+    except socket.timeout:  # noqa: UP041 - before Python 3.10 it is no TimeoutError
         return "nobody"
     except OSError as error:
         return f"error {error.errno} {errno.errorcode.get(error.errno or 0, '?')}"
@@ -96,7 +96,7 @@ def connect(address: str, port: int, limit: float) -> str:
         try:
             with socket.create_connection((address, port), timeout=max(0.1, end - time.monotonic())):
                 return "reached"
-        except TimeoutError:
+        except socket.timeout:  # noqa: UP041 - before Python 3.10 it is no TimeoutError
             return "error 110 ETIMEDOUT"
         except OSError as error:
             last = f"error {error.errno} {errno.errorcode.get(error.errno or 0, '?')}"

@@ -21,6 +21,8 @@ from ranks import Line, alone, last_line, say, together
 RANKS = 2
 LIMIT = 60.0
 TOLERANCE = 1e-6
+SHARE = 32
+"""Samples a rank: shares of one size, for the mean of the ranks' gradients is the whole batch's only then."""
 KEPT: list[Any] = []
 """What a rank holds until its process ends."""
 
@@ -205,7 +207,7 @@ def one_rank(rank: int, ranks: int, limit: float, folder: Path, hang: int | None
     dist.all_reduce(total)
     if not bool((total == ranks * (ranks + 1) / 2).all()):
         return {"state": "failed", "code": "wrong-sum", "params": {"rank": rank}}
-    inputs, targets = batch(device)
+    inputs, targets = batch(device, SHARE * ranks)
     whole = small_model(device)
     torch.nn.functional.mse_loss(whole(inputs), targets).backward()
     model = torch.nn.parallel.DistributedDataParallel(small_model(device), device_ids=[rank] if own_gpu else None)

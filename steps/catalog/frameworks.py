@@ -99,6 +99,14 @@ class JaxPlugin(Record):
     source: str
 
 
+class Build(Record):
+    """What compiling a package takes: the oldest CUDA line of nvcc, what its environment must hold, and memory for each job."""
+
+    nvcc: str
+    tools: tuple[str, ...] = ()
+    job_gigabytes: int | None = None
+
+
 class OtherRelease(Record):
     """One release of a package beside the big three; `requires` is its own metadata."""
 
@@ -111,9 +119,18 @@ class OtherRelease(Record):
     glibc: str | None = None
     compute_capability: str | None = None
     driver: str | None = None
-    build_needs: str | None = None
+    build: Build | None = None
+    """How it is compiled where it is used, against the PyTorch that is there; `None` where the index has wheels."""
     size_mb: float | None = None
     note: str | None = None
+    source: str
+
+
+class Companion(Record):
+    """What a package does nothing useful without, though its own metadata does not require it."""
+
+    package: str
+    wants: str
     source: str
 
 
@@ -261,6 +278,12 @@ def others() -> tuple[OtherRelease, ...]:
 def other(package: str, version: str) -> OtherRelease | None:
     """Return one release of another package, or `None` when we do not know it."""
     return next((row for row in others() if row.package == package and row.version == version), None)
+
+
+@remembered
+def companions(package: str) -> tuple[str, ...]:
+    """Return what a package wants beside it, as far as its metadata does not say so; empty when it says all."""
+    return tuple(row.wants for row in rows("frameworks.toml", "companion", Companion) if row.package == package)
 
 
 @remembered

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Iterable
+
 import msgspec
 
 from steps import resources
 from steps.catalog import frameworks as catalog
 from steps.catalog import stack
 from steps.catalog.versions import number
+from steps.compat import builds
 from steps.compat.case import Case
 from steps.compat.wheels import cuda_of, jax_extra, torch_release, variant_name
 from steps.managers import python
 from steps.managers.fetching import address
 from steps.model.action import LINE, AnyAction, Write
 from steps.model.base import phrase
-from steps.model.plan import Target
+from steps.model.plan import Plan, Target
 
 MB = 1_000_000
 DEFAULT_NAME = python.DEFAULT_NAME
@@ -26,9 +31,10 @@ _PYTORCH = "https://download.pytorch.org/whl/{variant}"
 
 
 def requirements(case: Case) -> tuple[str, ...]:
-    """Return the exact requirements, with what metadata forgets (`numpy<2`)."""
+    """Return the exact requirements, with what metadata forgets (`numpy<2`, `numpy`)."""
     wanted = case.answers.frameworks
     found: list[str] = []
+    compiled = {row.package for row in builds.built_here(case)}
     for name, version in wanted.items():
         if name == "torch":
             # `===`: a folder of wheels may hold a build for another variant, and `==` would prefer that one.
@@ -40,11 +46,13 @@ def requirements(case: Case) -> tuple[str, ...]:
             found.append(f"jax[{extra}]=={version}" if extra else f"jax=={version}")
         elif name == "onnxruntime-gpu":
             found.append(f"onnxruntime-gpu[cuda,cudnn]=={version}")
-        elif name != "variant":
+        elif name != "variant" and name not in compiled:
             found.append(f"{name}=={version}")
     release = torch_release(case)
     if release and release.numpy and "numpy" not in wanted:
         found.append(release.numpy)
+    there = {re.split(r"[\[=<>!~]", one)[0] for one in found}
+    found += [one for name in wanted for one in catalog.companions(name) if one not in there]
     return (*found, *_older_cudnn(case))
 
 
@@ -119,25 +127,43 @@ def plan(case: Case, target: Target) -> tuple[AnyAction, ...]:
     if not wanted and case.answers.environment.lock is None:
         return ()
     size = megabytes(case) * MB
+    building = builds.building(case)
+    samples = _samples(case, python.place(case.answers, target).path)
+    named = {one.partition("=")[0] for one in wanted}
+    wanted += tuple(tool for tool in (building.tools if building else ()) if tool not in named)
     made = python.environment(
         case.machine,
         case.answers,
         wanted,
         target,
         indexes=indexes(case, target),
+        building=building,
+        trying=tries(tuple(one.path for one in samples), len(case.gpus)),
         download_bytes=size,
         disk_bytes=round(size * 2.4),
         seconds=30 + size / LINE,
     )
-    samples = _samples(case, python.place(case.answers, target).path)
     if case.answers.environment.for_all:
         # Before the rights are set, and root's like all of it.
         return (*made[:-1], *(msgspec.structs.replace(one, by="root") for one in samples), made[-1])
     return (*made, *samples)
 
 
+SAMPLE = "environment.sample."
 SAMPLES = {"torch": ("ddp_amp.py", "checkpoint_resume.py"), "jax": ("jax_train.py",), "tensorflow": ("tensorflow_train.py",)}
 """The programs of assets/training that a person keeps, by framework."""
+
+
+def tries(paths: Iterable[str], gpus: int) -> tuple[str, ...]:
+    """Return the commands that start samples in the environment that is in use: PyTorch's by torchrun, with a process a GPU."""
+    launcher = f"torchrun --standalone --nproc-per-node {max(1, gpus)}"
+    return tuple(f"{launcher if path.rpartition('/')[2] in SAMPLES['torch'] else 'python'} {shlex.quote(path)}" for path in paths)
+
+
+def tries_of(plan: Plan, gpus: int) -> tuple[str, ...]:
+    """Return the commands that start the samples which a plan lays down."""
+    written = (one for one in plan.actions if isinstance(one, Write) and one.id.startswith(SAMPLE))
+    return tries((one.path for one in written), gpus)
 
 
 def _samples(case: Case, environment: str) -> tuple[Write, ...]:
@@ -147,5 +173,5 @@ def _samples(case: Case, environment: str) -> tuple[Write, ...]:
     for name in names:
         path, text = f"{environment}/samples/{name}", resources.read_text("training", name)
         title, why = phrase("manager.action.sample", path=path), phrase("manager.why.sample")
-        found.append(python.laid(f"environment.sample.{name.removesuffix('.py')}", title, why, path, text))
+        found.append(python.laid(f"{SAMPLE}{name.removesuffix('.py')}", title, why, path, text))
     return tuple(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from steps.compat.builds import builds_need_a_toolkit, line_needed
 from steps.compat.case import Case
 from steps.compat.driver_rules import driver_findings
 from steps.compat.forward import relied_on
@@ -21,9 +22,9 @@ def about_driver(case: Case) -> Found:
 
 
 def about_toolkit(case: Case) -> Found:
-    """Return what the rules find about CUDA, cuDNN and NCCL: the driver counts, and whether PyTorch brings a CUDA of its own."""
+    """Return what the rules find about CUDA, cuDNN and NCCL: the driver counts, whether PyTorch brings a CUDA, and what is compiled."""
     answers = case.answers
-    key = ("toolkit", answers.driver, answers.toolkit, brings_cuda(case))
+    key = ("toolkit", answers.driver, answers.toolkit, brings_cuda(case), line_needed(case))
     return once(case.machine, key, lambda: toolkit_findings(case))
 
 
@@ -40,7 +41,7 @@ def about_frameworks(case: Case) -> Found:
 
 def everything(case: Case) -> Found:
     """Return what all rules find, without repairs."""
-    return about_driver(case) + about_toolkit(case) + about_frameworks(case)
+    return about_driver(case) + about_toolkit(case) + about_frameworks(case) + builds_need_a_toolkit(case)
 
 
 def errors(found: Found) -> set[str]:

@@ -10,11 +10,13 @@ from steps.catalog import frameworks as catalog
 from steps.catalog.load import remembered
 from steps.catalog.versions import belongs, line, number
 from steps.compat import candidates
+from steps.compat.builds import builds_need_a_toolkit, line_needed
 from steps.compat.case import Case, installed_driver
 from steps.compat.groups import about_driver, about_frameworks, about_toolkit, everything, forbidden
 from steps.compat.memory import once
 from steps.compat.wheels import LINES, pythons_of
 from steps.compat.wishes import STACK, Wish
+from steps.managers.python import DEFAULT_NAME
 from steps.model.finding import Patch
 from steps.model.machine import Machine, judged
 from steps.model.profile import EnvironmentAnswers, Profile, ToolkitAnswers, answered
@@ -24,7 +26,9 @@ Step = Callable[[Case], Iterator[Patch]]
 """What one framework can become beside those that are chosen already, best first."""
 BESIDE = ("torchvision", "torchaudio")
 """What is made for one PyTorch each, and chosen with it."""
-BARE = Profile(toolkit=ToolkitAnswers(cuda="none", cudnn="none", nccl="none"), environment=EnvironmentAnswers(manager="uv", name="dl"))
+BARE = Profile(
+    toolkit=ToolkitAnswers(cuda="none", cudnn="none", nccl="none"), environment=EnvironmentAnswers(manager="uv", name=DEFAULT_NAME)
+)
 """The answers that every search begins with."""
 
 
@@ -127,7 +131,7 @@ def steps(wanted: Wanted, names: tuple[str, ...]) -> tuple[Step, ...]:
 def _needs_torch(name: str) -> bool:
     """Return whether a package cannot be had without PyTorch: then its release and build are chosen with it."""
     rows = tuple(row for row in catalog.others() if row.package == name)
-    return any(re.match(r"torch(?![\w.-])", spec) for row in rows for spec in row.requires)
+    return "torch" in catalog.companions(name) or any(re.match(r"torch(?![\w.-])", spec) for row in rows for spec in row.requires)
 
 
 def _torches(case: Case, *, wished: str | None, asked: str | None, beside: dict[str, str | None], also: set[str]) -> Iterator[Patch]:
@@ -212,9 +216,15 @@ def _with_python(machine: Machine, base: Profile) -> Iterator[Profile]:
 def _with_toolkit(machine: Machine, base: Profile, wanted: Wanted) -> Profile | None:
     """Return the answers with the wished parts of the toolkit; `None` when one cannot be had.
 
-    Where no CUDA is named, its lines are tried until the libraries fit one.
+    Where no CUDA is named, its lines are tried until the libraries fit one; what has to be compiled names PyTorch's own.
     """
     libraries = tuple(name for name in ("cudnn", "nccl") if name in wanted)
+    compiler = line_needed(Case(machine, base))
+    if compiler is not None and "cuda" not in wanted:
+        there = answered(base, {"toolkit.cuda": None})
+        if not builds_need_a_toolkit(Case(machine, there)):
+            return _with_libraries(machine, there, wanted, libraries)
+        wanted = {**wanted, "cuda": Wish(text=f"cuda=={compiler}", name="cuda", version=compiler)}
     if "cuda" not in wanted and not libraries:
         return base
     if "cuda" not in wanted and machine.toolkits:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from steps.compat import conflict
+from steps.compat.builds import builds_need_a_toolkit
 from steps.compat.case import Case
 from steps.compat.groups import about_driver, about_frameworks, about_toolkit, everything
 from steps.compat.memory import once
@@ -55,7 +56,7 @@ def judge_toolkit(machine: Machine, profile: Profile, only: Said = always) -> Fo
 def judge_frameworks(machine: Machine, profile: Profile, only: Said = always) -> Found:
     """Return what is to be said about the frameworks and their environment; `only` picks what a repair is looked for."""
     case = Case(machine, profile)
-    return repaired(case, tuple(filter(only, about_frameworks(case))))
+    return repaired(case, tuple(filter(only, about_frameworks(case) + builds_need_a_toolkit(case))))
 
 
 def judge(machine: Machine, profile: Profile) -> Found:

@@ -171,7 +171,14 @@ def _compat(case: Case, manager: ManagerName, version: str) -> tuple[AnyAction, 
     return (
         installing(manager, "toolkit.compat", title, (package,), why=why, download_bytes=60_000_000, disk_bytes=200_000_000, seconds=20),
         Run(id="toolkit.loader-before", title=refresh, lane="packages", argv=("ldconfig",), undo=(Command(argv=("ldconfig",)),), seconds=2),
-        Write(id="toolkit.compat-path", title=phrase("toolkit.action.compat-path"), lane="packages", path=_COMPAT, text=f"{folder}\n"),
+        Write(
+            id="toolkit.compat-path",
+            title=phrase("toolkit.action.compat-path"),
+            lane="packages",
+            needs=("toolkit.compat",),
+            path=_COMPAT,
+            text=f"{folder}\n",
+        ),
         Run(id="toolkit.loader", title=refresh, lane="packages", argv=("ldconfig",), seconds=2),
     )
 
@@ -184,6 +191,7 @@ def _path(version: str) -> Write:
         id="toolkit.path",
         title=phrase("toolkit.action.path", version=version),
         lane="packages",
+        needs=("toolkit.cuda",),
         path="/etc/profile.d/bringup-cuda.sh",
         text=text,
     )

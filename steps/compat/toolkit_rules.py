@@ -7,6 +7,7 @@ from itertools import chain
 
 from steps.catalog.versions import at_least, line, number
 from steps.compat import forward, library_rules
+from steps.compat.builds import line_needed
 from steps.compat.case import Case
 from steps.compat.findings import MINOR, Bound, beyond, toolkit_finding
 from steps.compat.wheels import brings_cuda
@@ -223,7 +224,7 @@ def host_glibc_too_new(case: Case) -> Found:
 
 def toolkit_not_needed(case: Case) -> Found:
     """Wheels bring their own CUDA: a system toolkit is for compiling only."""
-    if case.cuda is None or not brings_cuda(case):
+    if case.cuda is None or not brings_cuda(case) or line_needed(case):
         return ()
     because = (phrase("toolkit.because.wheels"),)
     source = "https://pytorch.org/get-started/locally/"

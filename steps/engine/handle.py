@@ -20,7 +20,7 @@ from steps.engine.server import RUN_OVER, Request, Response, ask
 from steps.engine.spool import Spool
 from steps.errors import BringupError, InputError, PreflightError, PrivilegeError
 from steps.model.plan import names
-from steps.model.run import RunState, RunSummary
+from steps.model.run import RunState, RunSummary, is_taken_back
 from steps.model.verdict import Rung, from_document
 
 Sudo = Callable[[tuple[str, ...]], int]
@@ -219,7 +219,7 @@ class RunHandle:
         if not self._folder.exists():
             raise InputError("run-vanished", run=self.id, folder=self.folder)
         state = self.state()
-        if "--undo" not in words and journal.is_taken_back(state):
+        if "--undo" not in words and is_taken_back(state):
             raise InputError("run-undone", run=self.id)
         if not self.is_ours():
             raise PrivilegeError("run-of-another", run=self.id)

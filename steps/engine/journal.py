@@ -212,11 +212,6 @@ def _whole(value: Param | bool | None) -> int | None:
     return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-def is_taken_back(state: RunState) -> bool:
-    """Return whether an undo of the run was begun: it is not gone on with, since that would do again what was taken back."""
-    return state.status in ("undoing", "undone", "undo-failed")
-
-
 def is_over(state: RunState) -> bool:
     """Return whether the run came to an end that it wrote down."""
     return state.status in _OVER

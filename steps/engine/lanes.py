@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from steps.engine.context import Context, Outcome
 from steps.engine.journal import Unwritten
-from steps.engine.needs import needs_of
+from steps.engine.needs import needs_of, without
 from steps.engine.server import RUN_OVER
 from steps.model.action import AnyAction, Lane
 from steps.model.run import RunState
@@ -19,9 +19,12 @@ FINE = frozenset(("done", "already", "skipped"))
 class Lanes:
     """All lanes of a run; `run` returns when nothing can go on any more."""
 
-    def __init__(self, context: Context, perform: Perform, before: RunState) -> None:
+    def __init__(self, context: Context, perform: Perform, take_back: Perform, before: RunState) -> None:
+        """`take_back` makes a failed action undone, so that the run can go on without it; its outcome is "skipped" then."""
         self._context = context
         self._perform = perform
+        self._take_back = take_back
+        self._leaving: set[str] = set()
         self._actions = context.plan.actions
         self._needs = needs_of(self._actions)
         self._optional = {action.id for action in self._actions if action.optional}
@@ -60,7 +63,8 @@ class Lanes:
         journal = self._context.journal
         journal.append("action-started", action.id)
         try:
-            outcome = self._perform(action)
+            leaving = action.id in self._leaving
+            outcome = (self._take_back if leaving else self._perform)(action)
         except Unwritten:
             raise
         except BaseException:
@@ -70,8 +74,18 @@ class Lanes:
             raise
         with self._change:
             # At once: whoever reads of the failure may ask for another try before the next line is run.
+            self._leaving.discard(action.id)
             self._write(action, outcome)
             self._settle(action.id, outcome)
+            if leaving and outcome.status == "skipped":
+                self._leave_dependents(action.id)
+
+    def _leave_dependents(self, id: str) -> None:
+        """Pass over what can do nothing without an action that was left out."""
+        for other in without(self._actions, id):
+            if other not in self.outcomes or self.outcomes[other].status not in FINE:
+                self._context.journal.append("action-finished", other, "skipped")
+                self.outcomes[other] = Outcome(status="skipped")
 
     def _write(self, action: AnyAction, outcome: Outcome) -> None:
         if outcome.status == "reboot":
@@ -135,10 +149,15 @@ class Lanes:
                 return RUN_OVER
             if id not in self.outcomes or self.outcomes[id].status in FINE:
                 return "action-not-failed"
-            self._context.journal.append("action-finished", id, "skipped")
-            self.outcomes[id] = Outcome(status="skipped")
-            self._change.notify_all()
+            self.leave_out(id)
             return None
+
+    def leave_out(self, id: str) -> None:
+        """Let the action's lane take it back in its turn, and go on without it and without all that needs it."""
+        with self._change:
+            self._leaving.add(id)
+            self.outcomes.pop(id, None)
+            self._change.notify_all()
 
     def wake(self) -> None:
         """Let waiting lanes look at the switches."""

@@ -23,3 +23,15 @@ def needs_of(actions: tuple[AnyAction, ...]) -> Mapping[str, tuple[str, ...]]:
         if isinstance(action, Reboot):
             barrier = (action.id,)
     return needs
+
+
+def without(actions: tuple[AnyAction, ...], id: str) -> tuple[str, ...]:
+    """Return the ids of the actions that can do nothing once this one is left out: those that name it in their needs, and theirs.
+
+    The proof and a reboot are none of them: they concern the whole machine.
+    """
+    gone = [id]
+    for action in actions:
+        if action.lane != "proof" and not isinstance(action, Reboot) and any(need in gone for need in action.needs):
+            gone.append(action.id)
+    return tuple(gone[1:])

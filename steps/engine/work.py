@@ -15,10 +15,10 @@ from steps.catalog.prompts import UNKNOWN, prompt_row
 from steps.engine import carried, ledger, settings, undo
 from steps.engine.context import Context, Outcome
 from steps.engine.durable import open_new
-from steps.engine.executor import perform
+from steps.engine.executor import PROOF_FAILED, perform
 from steps.engine.folder import RunFolder, boot_id, socket_folder
 from steps.engine.groups import gained, groups_of
-from steps.engine.journal import Journal, fold, is_taken_back
+from steps.engine.journal import Journal, fold
 from steps.engine.lanes import FINE, Lanes
 from steps.engine.lock import Holder, born_of, take_target, target_lock, try_take
 from steps.engine.orphans import left_at_work, wait_for
@@ -34,7 +34,7 @@ from steps.managers.base import manager
 from steps.managers.preflight import protected
 from steps.model.action import AnyAction, ManagerName, Packages, PackagesAre, Run
 from steps.model.plan import Ahead, Plan
-from steps.model.run import LOG_IN_AGAIN, RunState
+from steps.model.run import LOG_IN_AGAIN, RunState, is_taken_back, left_out
 
 _LOOK = 0.5
 """Seconds between two looks whether the program is there that a fetch belongs to."""
@@ -108,7 +108,7 @@ class Runner:
         self._journal = context.journal
         self._before = fold(self._journal.entries)
         self._undoing = False
-        self._lanes = Lanes(context, lambda action: perform(action, context), self._before)
+        self._lanes = Lanes(context, lambda action: perform(action, context), self._take_back, self._before)
 
     def work(self, words: list[str]) -> int:
         """Say that we are here, do what `words` ask, and write down the end."""
@@ -131,7 +131,8 @@ class Runner:
                 return self._undo()
             skipped = after(words, "--skip")
             if skipped is not None:
-                self._pass_over(skipped)
+                # A retry needs no such word, for what failed is tried again anyway.
+                self._lanes.leave_out(skipped)
             self._mend()
             if self._context.plan.ahead is not None:
                 threading.Thread(target=self._watch_over, args=(self._context.plan.ahead,), daemon=True).start()
@@ -156,10 +157,16 @@ class Runner:
         for action in ledger.order(self._context.plan, self._journal.entries):
             undo.take_back(action, self._context)
 
-    def _pass_over(self, action: str) -> None:
-        """Skip an action of a run that had stopped; a retry needs no word, for what failed is tried again anyway."""
-        self._journal.append("action-finished", action, "skipped")
-        self._lanes.outcomes[action] = Outcome(status="skipped")
+    def _take_back(self, action: AnyAction) -> Outcome:
+        """Return an action that failed as skipped, once the packages that it left half done are as they were before.
+
+        The package manager would not do anything else before it has finished these, and fail at them again.
+        """
+        if not isinstance(action, Packages) or self._context.plan.target.rehearsal:
+            return Outcome(status="skipped")
+        back = undo.take_back(action, self._context)
+        self._write_undone(action, back)
+        return back if back.status == "failed" else Outcome(status="skipped")
 
     def _cut_off(self) -> Iterator[AnyAction]:
         """Yield the actions that were at work when the last runner ended, once nothing of them is at work any more."""
@@ -186,7 +193,10 @@ class Runner:
         if self._context.switches.cancelled.is_set():
             status, code = "cancelled", CANCELLED
         elif all(outcome is not None and outcome.status in FINE for outcome in required):
+            left = left_out(actions, fold(self._journal.entries))
             status, code = "done", LOG_IN_AGAIN if self._in_new_groups() else 0
+            if left:
+                code = PROOF_FAILED if any(one.lane == "proof" for one in left) else 1
         elif any(outcome is not None and outcome.status == "failed" for outcome in required):
             codes = [outcome.code for outcome in required if outcome is not None and outcome.code is not None]
             status, code = "failed", codes[0] if codes else 1
@@ -229,12 +239,7 @@ class Runner:
             if outcome.status == "failed" and isinstance(action, Run) and action.id in vain:
                 # It never did what its undo would take back; what stands before it still has to go.
                 outcome = msgspec.structs.replace(outcome, status="kept")
-            data = dict(outcome.params)
-            if outcome.error is not None:
-                data["error"] = outcome.error
-            if outcome.exit is not None:
-                data["exit"] = outcome.exit
-            self._journal.append("action-undone", action.id, outcome.status, **data)
+            self._write_undone(action, outcome)
             if outcome.status == "failed":
                 # What came before it may rest on it: to go on would take away the ground.
                 went_wrong = True
@@ -245,6 +250,14 @@ class Runner:
         code = ROLLED_BACK if before.status == "failed" else 0
         self._journal.append("undo-finished", None, "undone", exit=code)
         return code
+
+    def _write_undone(self, action: AnyAction, outcome: Outcome) -> None:
+        data = dict(outcome.params)
+        if outcome.error is not None:
+            data["error"] = outcome.error
+        if outcome.exit is not None:
+            data["exit"] = outcome.exit
+        self._journal.append("action-undone", action.id, outcome.status, **data)
 
     def _told_to_end(self) -> None:
         # Half an undo helps nobody: it is finished, as a package manager at work is.

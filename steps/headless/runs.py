@@ -20,6 +20,7 @@ from steps.model.finding import Finding
 from steps.model.machine import Machine
 from steps.model.plan import Plan, Target
 from steps.model.profile import Profile
+from steps.model.verdict import reach
 from steps.text import say
 
 Sudo = Callable[[tuple[str, ...]], int]
@@ -96,9 +97,10 @@ def next_boot(console: Console) -> int:
 
 
 def verify(console: Console, environ: Mapping[str, str], *, of_run: bool = False, burn: int = 0) -> int:
-    """Prove the result and print the rungs; 20 when one failed.
+    """Prove the result and print the rungs; 20 when one failed, or when nothing could be tried.
 
-    As a run's last step (`of_run`) its profile is the run's, and after the readable lines the document follows in one line.
+    As a run's last step (`of_run`) its profile is the run's, after the readable lines the document follows in one line, and a
+    target that does not run, where nothing can be tried, is no failure of the run.
     `burn` is for how many seconds every GPU is put under full load at the end.
     """
     asked = console.asked
@@ -116,7 +118,8 @@ def verify(console: Console, environ: Mapping[str, str], *, of_run: bool = False
         console.lines(lines.verdict(rungs, asked.language))
         if of_run:
             console.out(documents.encode(documents.verdict(rungs, found, asked.language), indent=-1))
-    return PROOF_FAILED if any(one.state == "failed" for one in rungs) else DONE
+    found_out = reach(rungs)
+    return PROOF_FAILED if found_out == "failed" or (found_out == "nothing" and not of_run) else DONE
 
 
 def verified_profile(asked: Asked, machine: Machine, mark: str | None) -> Profile:

@@ -137,6 +137,16 @@ def installed(host: Host, names: tuple[str, ...]) -> Mapping[str, str | None]:
     return found
 
 
+def unfinished(host: Host) -> tuple[str, ...] | None:
+    """Return the packages that are neither installed and configured nor gone; `None` where there is no dpkg to ask."""
+    told = host.run(("dpkg-query", "-W", "-f", _FORMAT), timeout=_PROBE_SECONDS)
+    if told.status != 0:
+        return None
+    rows = [line.split("\t") for line in told.stdout.splitlines()]
+    # The first letter is what is wanted, the second what is, the third that it has to be installed again.
+    return tuple(name for name, _, _, status in rows if status[1:2] not in ("n", "c", "i") or status[2:3] == "R")
+
+
 _CONFFILE = re.compile(r"^ (/\S.*?) (?:[0-9a-f]{32}|newconffile)(?: obsolete)?$", re.MULTILINE)
 
 

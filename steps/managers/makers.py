@@ -139,6 +139,20 @@ def installing(where: Place, uv: str, fetch: Fetching) -> Argv:
     return (*_uv(where, uv, "install"), "--reinstall", *fetch.options)
 
 
+def compiling(where: Place, uv: str, fetch: Fetching) -> Argv:
+    """Return the call that compiles the requirements that follow against what the environment holds, which stays as it is."""
+    if where.filler == "pip":
+        return (*_pip(where), "--no-build-isolation", *fetch.options)
+    return (*_uv(where, uv, "install"), "--no-build-isolation", *fetch.options)
+
+
+def removing(where: Place, uv: str) -> Argv:
+    """Return the call that removes the packages whose names follow."""
+    if where.filler == "pip":
+        return (where.python, "-I", "-m", "pip", "uninstall", "--yes")
+    return (uv, "pip", "uninstall", "--python", where.python)
+
+
 def putting_back(where: Place, uv: str, fetch: Fetching) -> Argv:
     """Return what brings the packages of the list that follows back.
 

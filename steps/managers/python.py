@@ -7,6 +7,7 @@ import re
 from pathlib import PurePosixPath
 
 from steps.errors import PreflightError
+from steps.managers.building import Building, build
 from steps.managers.fetching import Fetching, fetching
 from steps.managers.makers import CONDA, Interpreter, Place, activation, installing, locking, made, putting_back, rebuilding
 from steps.managers.python_scripts import FREEZE, HAS_ALL, IS_FREE, IS_LOCKED, PUT_BACK, REMEMBER
@@ -21,7 +22,7 @@ LOCK_FILE = "bringup-lock.txt"
 START_FILE = "bringup-start.txt"
 VERSIONS_FILE = "bringup-versions.txt"
 BEFORE_FILE = "bringup-before.txt"
-DEFAULT_NAME = "deep-learning"
+DEFAULT_NAME = "dl"
 _LEAST_DEPTH = 3
 """`/opt/dl` has three parts; what has fewer is a top folder of the system."""
 
@@ -103,13 +104,16 @@ def environment(
     target: Target,
     *,
     indexes: tuple[str, ...] = (),
+    building: Building | None = None,
+    trying: tuple[str, ...] = (),
     download_bytes: int | None = None,
     disk_bytes: int | None = None,
     seconds: float | None = None,
 ) -> tuple[AnyAction, ...]:
     """Return what makes the environment and installs exactly `requirements` ("torch==2.13.0+cpu"); ids are `environment.*`.
 
-    `indexes` are looked at before the person's own index (the one that has a variant's wheels).
+    `indexes` are looked at before the person's own index (the one that has a variant's wheels); what is to be compiled comes last.
+    `trying` are commands that show what the environment can do, for the file that says how it is started.
     """
     where = place(profile, target)
     installer = _installer(profile, target)
@@ -126,6 +130,8 @@ def environment(
     if not requirements and profile.environment.lock is None:
         return tuple(actions)
     actions += _filled(where, uv or "uv", fetch, requirements, _lock_of(profile, installer), download_bytes, disk_bytes, seconds)
+    if building is not None and profile.environment.lock is None:
+        actions.append(build(where, uv or "uv", fetch, building))
     versions, lock = f"{where.path}/{VERSIONS_FILE}", f"{where.path}/{LOCK_FILE}"
     actions.append(
         Run(
@@ -142,14 +148,15 @@ def environment(
     actions += locking(where, uv or "uv", fetch, versions, lock)
     if any(one.startswith("ipykernel==") for one in requirements):
         actions.append(_kernel(where, "/usr/local" if profile.environment.for_all else f"{installer.home}/.local"))
-    actions.append(_start(where))
+    actions.append(_start(where, trying))
     return opened(tuple(actions), where.path, profile.environment.group) if profile.environment.for_all else tuple(actions)
 
 
-def _start(where: Place) -> Write:
-    """Return what lays the lines that start the environment into it."""
+def _start(where: Place, trying: tuple[str, ...]) -> Write:
+    """Return what lays the lines that start the environment into it, and those that try it out."""
     shells, fish = activation(where)
     path, text = f"{where.path}/{START_FILE}", f"# bash, zsh\n{shells}\n\n# fish\n{fish}\n"
+    text += "".join(("\n# samples\n", *(f"{line}\n" for line in trying))) if trying else ""
     title, why = phrase("manager.action.start", line=shells), phrase("manager.why.start", path=path)
     return laid("environment.start", title, why, path, text)
 

@@ -32,13 +32,23 @@ _HELD = _LISTED.format(lower="", but="('pip', 'setuptools', 'wheel')")
 FREEZE = f"import sys, importlib.metadata as m; open(sys.argv[1], 'w').writelines(sorted({_VERSIONS}))"
 # What an environment held before us; the first try's word stands. Nothing in it: it is new, and undo removes it whole.
 REMEMBER = f"import os, sys, importlib.metadata as m; os.path.exists(sys.argv[1]) or open(sys.argv[1], 'w').writelines({_HELD})"
-# What pip reports of the files that it would take, as a list with their hashes; without all of them with none, for pip wants all or none.
+# What pip reports of the files that it would take, as a list with their hashes: pip 23.0 says that of a file of this machine in an
+# older word ("sha256=…"), and where it says none it is worked out. pip wants all or none: where one is not to be had, those that
+# are known stand as remarks, and that is said.
 FROM_REPORT = (
-    "import json, sys; said, lock, *options = sys.argv[1:]; found = json.load(open(said))['install']; "
+    "import hashlib, json, sys, urllib.parse as u, urllib.request as r; said, lock, *options = sys.argv[1:]; "
+    "found = json.load(open(said))['install']; "
     "name = lambda one: one['metadata']['name'].lower() + '==' + one['metadata']['version']; "
-    "of = lambda one: one['download_info'].get('archive_info', {}).get('hashes', {}).get('sha256'); "
-    "whole = all(map(of, found)); lines = [a + ' ' + b for a, b in zip(options[::2], options[1::2])]; "
-    "lines += sorted(name(one) + (' --hash=sha256:' + of(one) if whole else '') for one in found); "
+    "local = lambda url: hashlib.sha256(open(r.url2pathname(u.urlsplit(url).path), 'rb').read()).hexdigest() "
+    "if url.startswith('file:') and not url.endswith('/') else None; "
+    "old = lambda info: info.get('hash', '').partition('sha256=')[2]; archive = lambda at: at.get('archive_info', {}); "
+    "told = lambda at: archive(at).get('hashes', {}).get('sha256') or old(archive(at)) or ('archive_info' in at and local(at['url'])); "
+    "hashes = {name(one): told(one['download_info']) for one in found}; of = lambda one: hashes[name(one)]; "
+    "without = [one for one in hashes if not hashes[one]]; whole = not without; "
+    "without and print('Without a hash, so the lock is not complete: ' + ' '.join(without)); "
+    "lines = [a + ' ' + b for a, b in zip(options[::2], options[1::2])]; "
+    "lines += ['# not complete, without a hash: ' + ' '.join(without)] if without else []; "
+    "lines += sorted(name(one) + ((' ' if whole else '  # ') + '--hash=sha256:' + of(one) if of(one) else '') for one in found); "
     "open(lock, 'w').write('\\n'.join(lines) + '\\n')"
 )
 # Where the files come from stands before them, as the plan says it: uv's own lines would show passwords of the environment.

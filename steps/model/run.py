@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
+from steps.model.action import AnyAction, Manual, Reboot
 from steps.model.base import Param, Record, Words
 
 EntryKind = Literal[
@@ -111,3 +112,17 @@ class RunSummary(Record):
             return "unreadable"
         at_work = self.status in ("starting", "running", "paused", "asks", "undoing")
         return "cut-off" if at_work and not self.alive else self.status
+
+
+def is_taken_back(state: RunState) -> bool:
+    """Return whether an undo of the run was begun: it is not gone on with, since that would do again what was taken back."""
+    return state.status in ("undoing", "undone", "undo-failed")
+
+
+def left_out(actions: Iterable[AnyAction], state: RunState) -> tuple[AnyAction, ...]:
+    """Return the actions that failed and were passed over, with those that needed them.
+
+    What a person was to do and said no to is none of them, nor is what the plan can do without.
+    """
+    skipped = {id for id, one in state.actions.items() if one.status == "skipped"}
+    return tuple(one for one in actions if one.id in skipped and not one.optional and not isinstance(one, Manual | Reboot))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import msgspec
 
-from steps.model.base import Record, Words
+from steps.model.base import Phrase, Record, Words
 
 
 class Rung(Record):
@@ -23,6 +23,28 @@ class Rung(Record):
     value: float | None = None
     unit: str | None = None
     expected: float | None = None
+
+
+PACKAGES = "packages"
+"""The rung of the package database: it says that nothing is half done, and nothing of what was promised."""
+Reach = Literal["failed", "nothing", "mounted", "proven"]
+"""A rung broke · nothing of the stack could be tried · what does not run cannot show more · all that was tried held."""
+
+
+def reach(rungs: Iterable[Rung]) -> Reach:
+    """Return how much was proven."""
+    listed = tuple(rungs)
+    if any(one.state == "failed" for one in listed):
+        return "failed"
+    if not any(one.state == "passed" and one.id != PACKAGES for one in listed):
+        return "nothing"
+    mounted = any(isinstance(one.because, Phrase) and one.because.key == "verify.because.mounted" for one in listed)
+    return "mounted" if mounted else "proven"
+
+
+def gpus_in(rungs: Iterable[Rung]) -> int:
+    """Return how many GPUs a proof saw; 0 where it saw none, or none was asked for."""
+    return max((int(one.value) for one in rungs if one.unit == "GPUs" and one.value is not None), default=0)
 
 
 def as_document(rung: Rung, because: str, detail: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from steps.model.run import RunState
 from steps.model.verdict import Rung
 from steps.report import drawing
 from steps.report.block import Block, Heading, Output, Picture, Prose, Report, Table
-from steps.text import Language, say, say_finding
+from steps.text import Language, say, say_finding, say_rung
 
 Clean = Callable[[str], str]
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]|\r(?!\n)|\x08")
@@ -196,7 +196,7 @@ class _Writer:
             yield from self._figures(run.verdict)
         if run.log_of is not None:
             yield Prose(text=self.word("log", action=run.log_of))
-            yield Output(text=self._clean(plain(run.log)))
+            yield Output(text=self._clean(_readable(plain(run.log))))
 
     def _actions(self, run: ToldRun) -> Iterable[tuple[str, ...]]:
         """Yield the actions with how each ended."""
@@ -210,8 +210,8 @@ class _Writer:
 
     def _rung(self, rung: Rung) -> tuple[str, ...]:
         """Return one rung of the proof."""
-        name, state = self._say(phrase(f"verify.rung.{rung.id}")), self._say(phrase(f"cli.rung.{rung.state}"))
-        measured, expected = ("" if one is None else f"{one:g} {rung.unit or ''}".strip() for one in (rung.value, rung.expected))
+        name, state = say_rung(self._language, rung.id), self._say(phrase(f"cli.rung.{rung.state}"))
+        measured, expected = ("" if one is None else plot.measure(one, rung.unit) for one in (rung.value, rung.expected))
         return name, state, self._say(rung.detail), measured, expected, self._say(rung.because)
 
     def _figures(self, verdict: tuple[Rung, ...]) -> Iterator[Block]:
@@ -219,10 +219,15 @@ class _Writer:
         bars = plot.bars(verdict)
         if not bars:
             return
-        names = tuple(self._say(phrase(f"verify.rung.{bar.rung}")) for bar in bars)
+        names = tuple(say_rung(self._language, bar.rung) for bar in bars)
         lines = tuple(f"{name:<16}  {plot.drawn(bar, 40)}  {plot.figure(bar)}" for bar, name in zip(bars, names, strict=True))
         yield Prose(text=self.word("figures"))
         yield Picture(svg=drawing.plot(bars, names), lines=lines)
+
+
+def _readable(log: str) -> str:
+    """Return a log without what the proof writes for programs: its document, whose rungs stand in a table above."""
+    return "\n".join(line for line in log.split("\n") if not (line.startswith("{") and '"bringup/verify"' in line[:80]))
 
 
 def _cleaned(node: topology.Node, clean: Clean) -> topology.Node:

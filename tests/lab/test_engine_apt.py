@@ -15,7 +15,7 @@ from steps.engine import client, journal
 from steps.engine.waiting import processes_of
 from steps.host.local import LocalHost
 from steps.host.rooted import RootedHost
-from steps.managers import apt_repository
+from steps.managers import apt_repository, apt_state
 from steps.managers.base import Snapshot, manager
 from steps.model.action import ModuleBuilt, Write, installing
 from steps.model.base import Phrase
@@ -256,6 +256,27 @@ def offline() -> None:
     assert module.read_bytes() == modules.module("570.124.06")
 
 
+def left_out() -> None:
+    """A package that cannot be configured is left out: it is taken back first, so that what comes after it can be installed."""
+    before = snapshot()
+    actions = apt_repository.nvidia_repository(catalogue.NVIDIA_URL)
+    bad, good = installing("apt", "a.bad", "t", ("lab-dep-of-fail",)), installing("apt", "b.good", "t", ("lab-ok",))
+    handle = client.start(plan_of(*actions, bad, good, root=ROOT), sudo=None)
+    assert ended(handle, 60).status == "failed"
+    assert apt_state.unfinished(RootedHost(ROOT, LocalHost())) == ("lab-dep-of-fail", "lab-fail")
+    handle.skip("a.bad")
+    state = ended(handle, 120)
+    assert (state.status, state.exit, statuses(state)["a.bad"], statuses(state)["b.good"]) == ("done", 1, "skipped", "done"), (
+        state,
+        output(handle, "a.bad")[-3000:],
+    )
+    assert apt_state.unfinished(RootedHost(ROOT, LocalHost())) == ()
+    assert snapshot().packages.keys() - before.packages.keys() == {"lab-ok"}
+    handle.undo()
+    assert ended(handle, 120).status == "undone"
+    assert snapshot() == before
+
+
 _SCENES = (
     flood,
     killed,
@@ -270,6 +291,7 @@ _SCENES = (
     mounted,
     headless,
     offline,
+    left_out,
 )
 SCENES = {scene.__name__: scene for scene in _SCENES}
 

@@ -83,7 +83,7 @@ def until_proven(terminal: Terminal) -> str:
     """Wait for the verdict and return the screen; a failed step ends the wait at once."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and "stopped at" not in terminal.text() and "not proven" not in terminal.text():
-        if "Done, and proven" in terminal.text():
+        if "proven as far as a mounted system can be" in terminal.text():
             return terminal.text()
         terminal.read()
     raise AssertionError(f"it was not proven:\n{terminal.text()}")
@@ -109,6 +109,24 @@ def test_two_keys_lead_to_a_proven_machine_and_undo_leads_back(machine: LabMachi
     assert undone.returncode == 0, undone.stdout + undone.stderr
     assert packages(machine) == before
     assert settings(machine) == etc
+
+
+def test_a_package_that_cannot_be_configured_is_left_out_whole_and_the_end_says_so(machine: LabMachine) -> None:
+    machine.path("/etc/lab").mkdir(exist_ok=True)
+    machine.path("/etc/lab/behave").write_text("cuda-nvcc-12-8 fail 1\n")
+    with wizard(machine) as terminal:
+        start(terminal)
+        terminal.until("Step 12 failed", seconds=90)
+        terminal.press("n")
+        terminal.until("Done, not proven: nvcc. Left out: CUDA toolkit 12.8", seconds=90)
+        terminal.press("q")
+        assert terminal.ended() == 20
+    half = [line for line in packages(machine).splitlines() if line.split()[0] not in ("ii", "rc")]
+    assert half == []
+    assert installed(machine) >= {"libnccl2", "libcudnn9-cuda-12"}
+    assert not machine.path("/etc/profile.d/bringup-cuda.sh").exists()
+    run = runs(machine)[0]
+    assert (run["state"], run["exit"]) == ("failed", 20)
 
 
 def test_a_closed_terminal_does_not_end_the_run(machine: LabMachine) -> None:

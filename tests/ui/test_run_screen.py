@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from steps.engine.progress import Work
+from steps.model.base import phrase
 from steps.model.verdict import Rung
 from steps.text import Language
 from tests.ui.fake_run import START, FakeRun, asking, by_hand, failed, halfway, rebooting
@@ -306,6 +307,26 @@ async def test_a_proven_end_says_so_and_how_to_use_it(tmp_path: Path) -> None:
         await until(pilot, lambda: shows(app, "Enter the proof"))
         await pilot.press("q")
     assert app.return_code == 0
+
+
+async def test_an_end_without_steps_or_on_a_mounted_system_is_not_called_proven(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    good = Rung(id="module-file", state="passed", because="/lib/modules/6/nvidia.ko")
+    mounted = Rung(id="module", state="skipped", because=phrase("verify.because.mounted"))
+    run.rungs = (good, mounted)
+    run.now_is("done", code=0, ended=START + 900)
+    app = Watching(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "Installed; proven as far as a mounted system can be.", "Verify · not proven"))
+        await pilot.press("q")
+    run.rungs = (good,)
+    run.action("toolkit.cuda", "skipped")
+    run.now_is("done", code=1, ended=START + 900)
+    app = Watching(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "Done without: CUDA toolkit 13.0", "Verify · not proven"))
+        await pilot.press("q")
+    assert app.return_code == 1
 
 
 MEASURED = (

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 from steps import plot
+from steps.compat.framework_plan import tries_of
 from steps.managers.makers import CONDA, activation
 from steps.managers.python import place
+from steps.model.action import AnyAction
 from steps.model.base import Param, phrase
-from steps.model.verdict import Rung
-from steps.text import say
+from steps.model.run import left_out
+from steps.model.verdict import Reach, Rung, gpus_in, reach
+from steps.text import say, say_rung
 from tui.cells import BLANK, Line, Span, beside, cut, pad, width, wrap
 from tui.follow import exit_code
 from tui.screens.base import Key, Page
 from tui.screens.run_seen import hours
 from tui.theme import MARKS
-from tui.watching import Watched, clock, proven
+from tui.watching import Watched, clock
 from tui.widgets.header import header
 
 LEFT, _BOTH = 38, 25
 """Cells of the left side, and of a rung's name with its measure."""
 _NAME, _FIGURE = 12, 11
 """Cells of a figure's name beside its bar, and of the figure."""
+_WORDS = {"failed": "open", "nothing": "nothing", "mounted": "mounted", "without": "without", "proven": "proven"}
+_ENDS = {"failed": "bad", "nothing": "info", "mounted": "info", "without": "catch", "proven": "good"}
 _INK = {"passed": "good", "failed": "bad", "skipped": "info"}
 
 
@@ -67,16 +73,27 @@ class VerifyScreen(Page):
         notice = say(self.shell.language, phrase("run.rehearsal")) if target.rehearsal else ""
         return header(columns, machine, " · ".join(part for part in (notice, self.state_words()) if part))
 
+    @property
+    def _end(self) -> Reach | Literal["without"]:
+        """How much was proven; what held without the steps that were left out is not what was planned."""
+        found = reach(self._verdict)
+        return "without" if found in ("proven", "mounted") and self._left() else found
+
+    def _left(self) -> tuple[AnyAction, ...]:
+        """Return the steps that were left out."""
+        return left_out(self.handle.plan.actions, self.handle.state())
+
     def state_words(self) -> str:
         """Return whether it is proven."""
-        return self._words("state-proven" if proven(self._verdict) else "state-open")
+        return self._words("state-proven" if self._end == "proven" else "state-open")
 
     def title_words(self) -> str:
-        """Return the verdict, with the names of what failed."""
-        if proven(self._verdict):
-            return self._words("title-proven")
+        """Return the verdict, with the names of what failed or was left out."""
         comma = say(self.shell.language, phrase("run.comma"))
-        return self._words("title-open", what=comma.join(self._rung_name(rung) for rung in self._verdict if rung.state == "failed"))
+        what = comma.join(self._rung_name(rung) for rung in self._verdict if rung.state == "failed")
+        left = comma.join(say(self.shell.language, action.title) for action in self._left())
+        word = "open-without" if left and what else _WORDS[self._end]
+        return self._words(f"title-{word}", what=what, left=left)
 
     def sub_words(self) -> str:
         """Return how long it took and that it can be undone."""
@@ -86,7 +103,7 @@ class VerifyScreen(Page):
 
     def next_words(self) -> str:
         """Return what is left to do; a remark stands until the next key."""
-        return self._said or self._words("next-proven" if proven(self._verdict) else "next-open")
+        return self._said or self._words("next-open" if self._end in ("failed", "without") else "next-proven")
 
     def about_words(self) -> str:
         """Return what the help page says first."""
@@ -94,13 +111,7 @@ class VerifyScreen(Page):
 
     def _rung_name(self, rung: Rung) -> str:
         """Return what a rung is called."""
-        return self._words_of(rung.id)
-
-    def _words_of(self, rung: str) -> str:
-        """Return what the rung of a name is called; one without words keeps its name."""
-        key = f"verify.rung.{rung}"
-        name = say(self.shell.language, phrase(key))
-        return rung if name == key else name
+        return say_rung(self.shell.language, rung.id)
 
     # --- the body -------------------------------------------------------------------------------------
 
@@ -129,15 +140,17 @@ class VerifyScreen(Page):
 
     def _hint(self, columns: int, rows: int) -> list[Line]:
         """Return the verdict, the rung under the cursor, and what can be done now."""
-        good = proven(self._verdict)
+        good = self._end == "proven"
         failed = sum(rung.state == "failed" for rung in self._verdict)
         skipped = sum(rung.state == "skipped" for rung in self._verdict)
-        ink = "good" if good else "bad"
+        ink = _ENDS[self._end]
         lines: list[Line] = [(Span(f"{MARKS[ink]} ", ink), Span(self._words("proven" if good else "not-proven"), f"{ink}-strong"))]
         if good:
             sentences = [self._words("machine-trains"), self._words("tried", n=len(self._verdict) - skipped, skipped=skipped)]
-        else:
+        elif failed:
             sentences = [self._words("what-failed", n=failed, total=len(self._verdict))]
+        else:
+            sentences = [self.title_words(), self._words("tried", n=len(self._verdict) - skipped, skipped=skipped)]
         lines += [BLANK, *((Span(line),) for sentence in sentences for line in wrap(sentence, columns))]
         if self._verdict:
             lines += [BLANK, *self._about(self._verdict[self._cursor], columns)]
@@ -152,9 +165,9 @@ class VerifyScreen(Page):
         lines: list[Line] = [(Span(f"{MARKS[ink]} ", ink), Span(cut(self._rung_name(rung), columns - 2), "strong"))]
         lines += [(Span(line),) for line in wrap(say(self.shell.language, rung.because), columns) if line]
         if rung.value is not None:
-            lines.append((Span(self._words("measured", value=f"{rung.value:g}", unit=rung.unit or ""), "mute"),))
+            lines.append((Span(self._words("measured", value=plot.measure(rung.value, rung.unit)), "mute"),))
         if rung.expected is not None:
-            lines.append((Span(self._words("expected", value=f"{rung.expected:g}", unit=rung.unit or ""), "mute"),))
+            lines.append((Span(self._words("expected", value=plot.measure(rung.expected, rung.unit)), "mute"),))
         return lines
 
     def _figures(self, columns: int) -> list[Line]:
@@ -162,7 +175,7 @@ class VerifyScreen(Page):
         room = columns - _NAME - _FIGURE - 2
         return [
             (
-                Span(pad(self._words_of(bar.rung), _NAME) + " "),
+                Span(pad(say_rung(self.shell.language, bar.rung), _NAME) + " "),
                 Span(plot.drawn(bar, room), "bad" if bar.failed else "primary"),
                 Span(" " + plot.figure(bar).rjust(_FIGURE), "strong" if bar.rung == self._here() else "text"),
             )
@@ -177,7 +190,9 @@ class VerifyScreen(Page):
         """Return how the result is used and taken back."""
         lines: list[Line] = []
         if command := self._command():
-            lines += [(Span(self._words("use"), "strong"),), (Span(cut(f"$ {command}", columns), "primary"),), BLANK]
+            tried = tries_of(self.handle.plan, gpus_in(self._verdict))[:1]
+            commands = [(Span(cut(f"$ {one}", columns), "primary"),) for one in (command, *tried)]
+            lines += [(Span(self._words("use"), "strong"),), *commands, BLANK]
         time = hours(self.handle.state().started or 0.0)
         return [*lines, (Span(self._words("keep"), "strong"),), (Span("u ", "key"), Span(self._words("undo", time=time)))]
 
