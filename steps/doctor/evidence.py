@@ -17,7 +17,7 @@ from steps.doctor.events.typed import Command
 from steps.doctor.facts.cards import Cards, cards
 from steps.doctor.facts.links import LinkSeen, links_seen
 from steps.doctor.facts.modules import Modules, modules
-from steps.doctor.facts.packages import Packages, packages
+from steps.doctor.facts.packages import Packages, Upgradable, packages, upgradable
 from steps.doctor.facts.processes import processes
 from steps.doctor.facts.queries import Answered, answers, as_readings
 from steps.doctor.facts.readings import Readings, readings
@@ -43,14 +43,13 @@ class Evidence:
         """
         self.host = Probes(host)
         self.rehearsal = host.rehearsal
+        self._heard: set[tuple[str, ...]] = set()
         texts.ahead(self.host)
-        if not host.rehearsal:
-            nvml.ahead(self.host)
-        reads = reader()
+        self._reader = reader()
         for name, blocks in logs:
-            reads.read_blocks(name, blocks)
-        texts.read(self.host, reads, now=now)
-        self.events: Events = reads.events
+            self._reader.read_blocks(name, blocks)
+        texts.read(self.host, self._reader, now=now)
+        self.events: Events = self._reader.events
 
     def close(self) -> None:
         """Stop waiting for probes that are still running."""
@@ -69,6 +68,14 @@ class Evidence:
     def has(self, kind: type[E], where: Callable[[E], bool] = lambda _: True) -> bool:
         """Return whether there is such an event."""
         return self.events.has(kind, where)
+
+    def heard(self, kind: type[E], *probes: tuple[str, ...]) -> tuple[E, ...]:
+        """Return the events of a kind, those included that these probes tell now where they can be asked; of a recording all is read."""
+        for argv in self.host.forms(lambda _: False, *probes):
+            if argv not in self._heard:
+                self._heard.add(argv)
+                self._reader.read(" ".join(argv), self.host.run(argv).text)
+        return self.all(kind)
 
     def commands(self, *programs: str) -> tuple[Command, ...]:
         """Return the commands of these programs that a log shows."""
@@ -89,6 +96,11 @@ class Evidence:
     def packages(self) -> Packages:
         """The packages with their states."""
         return packages(self.host)
+
+    @cached_property
+    def upgradable(self) -> tuple[Upgradable, ...]:
+        """The packages for which apt offers another version."""
+        return upgradable(self.host)
 
     @cached_property
     def versions(self) -> Versions:
@@ -126,6 +138,12 @@ class Evidence:
         return links_seen(self.host, self.readings)
 
     @cached_property
+    def nodes(self) -> tuple[tuple[tuple[str, ...], str], ...]:
+        """The lists of the driver's device nodes, each with the command that printed it."""
+        asked = self.host.forms(lambda argv: argv[0] == "ls" and any("/dev/nvidia" in word for word in argv), ("ls", "-l", "/dev/nvidia*"))
+        return tuple((argv, self.host.run(argv).text) for argv in asked)
+
+    @cached_property
     def processes(self) -> tuple[Fact, ...] | None:
         """The lines of the lists of processes; `None` when nobody looked."""
         return processes(self.host)
@@ -148,5 +166,5 @@ class Evidence:
         return True if self.smi.gpus or self.smi.driver_version else None
 
     def asked(self, *argv: str) -> bool:
-        """Return whether a probe was recorded, or can be run here."""
-        return not self.rehearsal or argv in self.host.host.recorded()
+        """Return whether a probe was recorded, or has been run here."""
+        return argv in (self.host.host.recorded() if self.rehearsal else self.host.asked())

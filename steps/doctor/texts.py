@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from steps.detect import nvml
 from steps.detect.probes import Probes
+from steps.detect.smi import WSL_SMI
 from steps.doctor.events.reading import Reader
 from steps.doctor.facts.repositories import sources
 from steps.host.captured import pasted, typed
+from steps.host.local import NVML
 
 _TABLES = frozenset(("dpkg", "rpm", "lsmod", "lscpu", "lsblk", "dmidecode", "env", "ps", "ip"))
 """Commands whose output is a table of facts and tells no events."""
@@ -32,6 +35,7 @@ _MOST = 4 << 20
 def ahead(host: Probes) -> None:
     """Start the probes that a real machine is asked for its messages."""
     if not host.host.rehearsal:
+        nvml.ahead(host)
         host.ahead(_KERNEL, *(unit(name) for name in _UNITS), timeout=5)
         if _named_twice(host):
             host.ahead(APT_SOURCES, timeout=20)
@@ -72,8 +76,20 @@ def _recorded(host: Probes) -> Iterator[tuple[str, str]]:
     yield from pasted(host.host).items()
 
 
+def _driver(host: Probes) -> Iterator[tuple[str, str]]:
+    """Yield what the driver's own tools complain of: of an answer that is whole only its readings count, and those are no events."""
+    told = nvml.from_nvml(host.run(NVML, timeout=nvml.SECONDS))
+    if told.hangs or (told.gpus and told.trouble is None):
+        return
+    program = WSL_SMI if host.exists(WSL_SMI) else "nvidia-smi"
+    said = host.run((program, "-q"), timeout=nvml.SECONDS)
+    if said.status not in (0, 127, None):
+        yield program, said.text
+
+
 def _live(host: Probes) -> Iterator[tuple[str, str]]:
     yield from _current(host)
+    yield from _driver(host)
     kernel = host.run(_KERNEL, timeout=5)
     yield "dmesg", kernel.stdout if kernel.status == 0 and kernel.stdout else host.run(_KERNEL_AGAIN, timeout=5).stdout
     for name in _UNITS:

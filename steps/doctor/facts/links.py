@@ -109,9 +109,7 @@ def _number(text: str | None) -> float | None:
 
 
 def _of_lspci(host: Probes) -> Iterator[LinkSeen]:
-    for argv in host.host.recorded():
-        if argv[0] != "lspci":
-            continue
+    for argv in host.forms(lambda argv: argv[0] == "lspci"):
         text = host.run(argv).stdout
         for block in re.split(r"\n(?=\S*[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] )", text):
             able, now = _CAPABLE.search(block), _STATE.search(block)
@@ -141,7 +139,7 @@ _SPEEDS = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0}
 
 
 def _of_query(host: Probes) -> Iterator[LinkSeen]:
-    for argv in host.host.recorded():
+    for argv in host.forms(lambda argv: argv[0].rsplit("/", 1)[-1] == "nvidia-smi"):
         query = next((part.partition("=")[2] for part in argv if part.startswith("--query-gpu=")), "")
         names = [_FIELDS.get(name.strip(), "") for name in query.split(",")]
         if not {"gen", "width"} & set(names):

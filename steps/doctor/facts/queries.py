@@ -35,7 +35,7 @@ _ASKED = re.compile(r"--query-(?:gpu|remapped-rows|retired-pages)=(\S+)")
 
 def answers(host: Probes) -> tuple[Answered, ...]:
     """Return the lines of every recorded query, in order; a heading is none."""
-    return tuple(line for argv in host.host.recorded() if argv[0].rsplit("/", 1)[-1] == "nvidia-smi" for line in _lines(host, argv))
+    return tuple(line for argv in host.forms(lambda argv: argv[0].rsplit("/", 1)[-1] == "nvidia-smi") for line in _lines(host, argv))
 
 
 def _lines(host: Probes, argv: tuple[str, ...]) -> Iterator[Answered]:

@@ -35,8 +35,7 @@ class Readings(Record):
 
 def readings(host: Probes) -> tuple[Readings, ...]:
     """Return the readings of every GPU in every recorded `-q`; on a real machine it is asked once."""
-    recorded = [argv for argv in host.host.recorded() if argv[0].rsplit("/", 1)[-1] == "nvidia-smi" and "-q" in argv and "-x" not in argv]
-    asked = recorded or ([] if host.host.rehearsal else [("nvidia-smi", "-q")])
+    asked = host.forms(lambda argv: argv[0].rsplit("/", 1)[-1] == "nvidia-smi" and "-q" in argv and "-x" not in argv, ("nvidia-smi", "-q"))
     return tuple(found for argv in asked for found in parsed(host.run(argv, timeout=15).stdout, " ".join(argv)))
 
 

@@ -7,6 +7,7 @@ import re
 from steps.detect.probes import Probes
 from steps.doctor.told import Place, Told
 
+DF = ("df", "-h")
 _UNITS = {"": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 _DF = re.compile(
     r"^(?P<device>\S+)\s+(?:\w+\s+)?(?P<size>[\d.]+)(?P<size_unit>[KMGTP]?)i?B?\s+(?P<used>[\d.]+)(?P<used_unit>[KMGTP]?)i?B?\s+"
@@ -32,10 +33,8 @@ class FileSystem(Told):
 
 def file_systems(host: Probes) -> tuple[FileSystem, ...]:
     """Return every file system that a recorded list names; on a real machine df is asked."""
-    recorded = tuple(argv for argv in host.host.recorded() if argv[0] in ("df", "lsblk"))
-    asked = recorded or (() if host.host.rehearsal else (("df", "-h"),))
     found: list[FileSystem] = []
-    for argv in asked:
+    for argv in host.forms(lambda argv: argv[0] in ("df", "lsblk"), DF):
         text, source = host.run(argv, timeout=5).stdout, " ".join(argv)
         for line in _DF.finditer(text):
             place = Place(source=source, text=" ".join(line[0].split()))

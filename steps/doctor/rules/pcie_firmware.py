@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from steps.detect.pci import DEVICES
 from steps.doctor.events.bus import BandwidthLimited, BootFirmwareFailed, LinkError, RegionInvalid, WindowFailed
 from steps.doctor.events.kernel import InitFailed
 from steps.doctor.evidence import Evidence
@@ -43,7 +44,7 @@ def absent(seen: Evidence) -> Answer:
     if seen.driver_answers:
         return None
     if seen.cards.none_listed:
-        argv = next(" ".join(argv) for argv in seen.host.host.recorded() if argv[0] == "lspci" and "10de:" in " ".join(argv))
+        argv = next(" ".join(argv) for argv in seen.host.forms(lambda argv: argv[0] == "lspci" and "10de:" in " ".join(argv)))
         meant = _meant(seen)
         return found(STRONG if meant else LIKELY, fact("", argv, f"{argv}: -"), meant)
     meant = _meant(seen)
@@ -54,7 +55,8 @@ def absent(seen: Evidence) -> Answer:
 
 def _fragment(seen: Evidence) -> bool:
     """Return whether what was seen of the bus is too little to miss anything in it."""
-    return sum(len(seen.host.run(argv).stdout.splitlines()) for argv in seen.host.host.recorded() if argv[0] == "lspci") < 8
+    lists = seen.host.forms(lambda argv: argv[0] == "lspci")
+    return seen.host.listdir(DEVICES) is None and sum(len(seen.host.run(argv).stdout.splitlines()) for argv in lists) < 8
 
 
 def _meant(seen: Evidence) -> Told | None:

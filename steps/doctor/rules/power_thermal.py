@@ -120,7 +120,7 @@ _USAGE = re.compile(r"^\|[^|\n]*\sP\d{1,2}\s+(?P<draw>\d+)W +/ +(?P<most>\d+)W[^
 
 def _of_table(seen: Evidence) -> list[tuple[Fact, float, float]]:
     """Return draw and limit of each card in nvidia-smi's plain table."""
-    text = seen.host.run(("nvidia-smi",)).stdout if ("nvidia-smi",) in seen.host.host.recorded() else ""
+    text = "".join(seen.host.run(argv).stdout for argv in seen.host.forms(lambda argv: argv == ("nvidia-smi",)))
     return [(fact(row["draw"], "nvidia-smi", row[0].strip()), float(row["draw"]), float(row["most"])) for row in _USAGE.finditer(text)]
 
 
