@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from steps.doctor.diagnosis import Diagnosis, Step, Verdict
+from steps.doctor.diagnosis import Diagnosis, Step, Unseen, Verdict
 from steps.doctor.facts.owners import OwnedFile, Owners
 from steps.doctor.told import Place
-from steps.model.base import phrase
+from steps.model.base import Phrase, phrase
 from steps.text import Language, say
 
 
@@ -24,7 +24,13 @@ def document(verdict: Verdict, language: Language) -> dict[str, Any]:
             for one in verdict.ruled_out
         ],
         "asks": list(verdict.asks),
+        "unseen": [{"probe": one.probe, "reason": one.reason, "because": say(language, _unseen(one))} for one in verdict.unseen],
     }
+
+
+def _unseen(one: Unseen) -> Phrase:
+    """Return why a probe told nothing, and what that leaves open."""
+    return phrase(f"doctor.unseen.{one.reason}{'-log' if one.probe == 'dmesg' else ''}")
 
 
 def _diagnosis(one: Diagnosis, language: Language) -> dict[str, Any]:
@@ -35,6 +41,7 @@ def _diagnosis(one: Diagnosis, language: Language) -> dict[str, Any]:
         "part": one.part,
         "severity": one.severity,
         "confidence": one.confidence,
+        "known": one.known,
         "title": say(language, one.title),
         "evidence": _places(one.evidence),
         "because": say(language, one.because),
@@ -68,7 +75,7 @@ def lines(verdict: Verdict, language: Language) -> Iterator[str]:
         yield ""
     yield say(language, cause.title)
     yield f"  {say(language, cause.because)}"
-    if cause.evidence or not verdict.healthy:
+    if cause.known and (cause.evidence or not verdict.healthy):
         yield say(language, phrase("doctor.sure", percent=round(cause.confidence * 100)))
     yield from _block(language, "evidence", _quoted(cause.evidence))
     yield from _block(
@@ -79,6 +86,7 @@ def lines(verdict: Verdict, language: Language) -> Iterator[str]:
     )
     yield from _block(language, "consequences", (say(language, one.title) for one in verdict.diagnoses if one.part == "consequence"))
     yield from repair(cause, language)
+    yield from _block(language, "unseen", (f"{one.probe}: {say(language, _unseen(one))}" for one in verdict.unseen))
     yield from _block(language, "asks", verdict.asks)
 
 

@@ -56,11 +56,22 @@ class Diagnosis(Record):
     because: Phrase
     evidence: tuple[Place, ...] = ()
     repair: Repair = Repair()
+    known: bool = True
+    """Whether the cause is known; else only the symptom is, `id` is the cause that it mostly has, and nothing is repaired on that."""
+    asks: tuple[str, ...] = ()
+    """Of what is not known, the commands that would tell."""
 
     @property
     def primary(self) -> bool:
         """Return whether it is the one cause."""
         return self.part == "cause"
+
+
+class Unseen(Record):
+    """A probe that was asked in vain: refused to this user, or never ended."""
+
+    probe: str
+    reason: Literal["refused", "hangs"]
 
 
 class RuledOut(Record):
@@ -80,6 +91,7 @@ class Verdict(Record):
     ruled_out: tuple[RuledOut, ...] = ()
     asks: tuple[str, ...] = ()
     """Commands whose output would make it surer, the most telling first."""
+    unseen: tuple[Unseen, ...] = ()
 
     @property
     def cause(self) -> Diagnosis | None:

@@ -10,6 +10,7 @@ from steps.detect import nvml
 from steps.detect.probes import Probes
 from steps.detect.smi import Smi
 from steps.doctor import texts
+from steps.doctor.diagnosis import Unseen
 from steps.doctor.events.all import reader
 from steps.doctor.events.base import Event, Events
 from steps.doctor.events.nvml import NvmlError, NvmlTrouble
@@ -26,8 +27,12 @@ from steps.doctor.facts.space import FileSystem, file_systems
 from steps.doctor.facts.system import System, system
 from steps.doctor.facts.versions import Versions, versions
 from steps.doctor.told import Fact
+from steps.doctor.unseen import unseen
 from steps.host.base import Host
+from steps.host.hurried import Hurried
 
+PATIENCE = 20.0
+"""Seconds after which no probe is waited for any more: what is then not known hangs, and that is worth saying."""
 E = TypeVar("E", bound=Event)
 Log = tuple[str, Iterable[bytes]]
 """A log that a person handed over: its name, and its blocks."""
@@ -41,12 +46,15 @@ class Evidence:
 
         `now` is for a second look after a repair: what the logs of a real machine hold is from before it.
         """
-        self.host = Probes(host)
+        self.host = Probes(host if host.rehearsal else Hurried(host, PATIENCE))
         self.rehearsal = host.rehearsal
+        self.handed: set[str] = set()
+        """The names of the logs that a person handed over."""
         self._heard: set[tuple[str, ...]] = set()
         texts.ahead(self.host)
         self._reader = reader()
         for name, blocks in logs:
+            self.handed.add(name)
             self._reader.read_blocks(name, blocks)
         texts.read(self.host, self._reader, now=now)
         self.events: Events = self._reader.events
@@ -164,6 +172,11 @@ class Evidence:
         if self.smi.trouble is not None or self.smi.hangs:
             return False
         return True if self.smi.gpus or self.smi.driver_version else None
+
+    @property
+    def unseen(self) -> tuple[Unseen, ...]:
+        """What was asked so far in vain."""
+        return unseen(self.host)
 
     def asked(self, *argv: str) -> bool:
         """Return whether a probe was recorded, or has been run here."""

@@ -10,7 +10,9 @@ from steps.doctor.evidence import Evidence
 from steps.doctor.repairs.all import repair_of
 from steps.doctor.rules.all import rules
 from steps.doctor.rules.base import LIKELY, POSSIBLE, WEAK, Candidate, Out
+from steps.doctor.unknown import unanswered, unexplained
 from steps.model.base import Phrase, phrase
+from steps.text import lookup
 
 _LEAST = WEAK - 0.1
 """Weaker candidates are no news to anybody."""
@@ -30,8 +32,12 @@ def judge(seen: Evidence) -> Verdict:
         candidates.pop("none", None)
     excluded = {id: answer for id, answer in answers.items() if isinstance(answer, Out)}
     ranked = _ranked(candidates)
+    if all(diagnoses()[id].severity == _HARMLESS for id in candidates):
+        unknown = unanswered(seen) or unexplained(seen, candidates)
+        if unknown is not None:
+            return Verdict(healthy=False, diagnoses=(unknown,), asks=unknown.asks, unseen=seen.unseen)
     if not ranked:
-        return Verdict(healthy=True)
+        return Verdict(healthy=True, unseen=seen.unseen)
     cause = ranked[0]
     parts: dict[str, Part] = {id: _part(id, cause) for id in ranked}
     confidence = _confidence(cause, candidates)
@@ -40,6 +46,7 @@ def judge(seen: Evidence) -> Verdict:
         diagnoses=tuple(_diagnosis(seen, id, candidates[id], parts[id], confidence) for id in ranked),
         ruled_out=_ruled_out(cause, candidates, excluded),
         asks=_asks(seen, cause) if confidence < LIKELY else (),
+        unseen=seen.unseen,
     )
 
 
@@ -111,11 +118,17 @@ def _diagnosis(seen: Evidence, id: str, candidate: Candidate, part: Part, confid
         severity=row.severity,
         # What is no cause must not look surer than the cause.
         confidence=confidence if part == "cause" else round(min(candidate.strength, confidence) * 0.9, 2),
-        title=phrase(words(id, "title")),
+        title=_title(id, candidate),
         because=_because(id, candidate),
         evidence=tuple(fact.place for fact in candidate.facts[:_MOST_EVIDENCE]),
         repair=repair_of(seen, row, candidate),
     )
+
+
+def _title(id: str, candidate: Candidate) -> Phrase:
+    """Return what is the matter; a variant that is something else in plain words has a title of its own."""
+    own = words(id, f"title-{candidate.variant}")
+    return phrase(own if candidate.variant and lookup("en", own) is not None else words(id, "title"))
 
 
 def _because(id: str, candidate: Candidate) -> Phrase:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from steps import documents, medical
 from steps.catalog.diagnoses import words
@@ -14,6 +14,7 @@ from steps.doctor.evidence import Evidence
 from steps.doctor.facts.owners import owners
 from steps.doctor.judge import judge
 from steps.doctor.repairs.flow import repair_plan
+from steps.errors import InputError
 from steps.headless.console import DONE, FINDINGS, PROOF_FAILED, Asked, Console
 from steps.headless.facts import host_of, target_of
 from steps.host.captured import Capture, CapturedHost
@@ -29,12 +30,22 @@ _BUILDS = "/var/lib/dkms/"
 
 def examined(asked: Asked, logs: tuple[str, ...], *, now: bool = False) -> Verdict:
     """Return the verdict on the machine that was asked for; `now` reads no old logs. Raises `InputError` for a log that cannot be read."""
-    named = (("stdin" if path == STDIN else f"log {path}", blocks(path)) for path in dict.fromkeys(logs))
+    named = (("stdin", _something(blocks(path))) if path == STDIN else (f"log {path}", blocks(path)) for path in dict.fromkeys(logs))
     seen = Evidence(host_of(asked), named, now=now)
     try:
         return judge(seen)
     finally:
         seen.close()
+
+
+def _something(given: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield what standard input holds; raises `InputError` (`log-empty`) when that is nothing."""
+    empty = True
+    for block in given:
+        empty = empty and not block.strip()
+        yield block
+    if empty:
+        raise InputError("log-empty")
 
 
 def doctor(console: Console, logs: tuple[str, ...]) -> int:
@@ -85,6 +96,6 @@ def behind(target: Target, action: str, log: Iterable[bytes]) -> Verdict | None:
     finally:
         seen.close()
     cause = verdict.cause
-    if verdict.healthy or cause is None:
+    if verdict.healthy or cause is None or not cause.known:
         return None
     return verdict if any(place.source == name or place.source.startswith(_BUILDS) for place in cause.evidence) else None

@@ -7,6 +7,7 @@ from functools import cache
 from steps.doctor.events import (
     builds,
     bus,
+    complaints,
     containers,
     cuda,
     dkms,
@@ -31,8 +32,8 @@ from steps.doctor.events.reading import Reader
 def parsers() -> tuple[Parser, ...]:
     """Return the parsers of all origins."""
     return parsers_of(
-        builds, bus, containers, cuda, dkms, faults, kernel, libraries, nccl, nvml, packages, peers, python, repositories, runs, typed,
-        vendors,
+        builds, bus, complaints, containers, cuda, dkms, faults, kernel, libraries, nccl, nvml, packages, peers, python, repositories,
+        runs, typed, vendors,
     )  # fmt: skip
 
 

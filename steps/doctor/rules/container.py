@@ -48,9 +48,9 @@ def no_driver(seen: Evidence) -> Answer:
     """The driver's library and tool are missing on the host itself."""
     failed = seen.first(HookFailed, lambda event: event.reason == "no-library")
     library = seen.first(NvmlError, lambda event: event.trouble == "library-not-found" and not event.place.in_container)
-    tool = _tool_missing_on_host(seen)
     if failed is None and library is None:
         return None
+    tool = _tool_missing_on_host(seen)
     if host_works(seen):
         return out(*(seen.cards.cards[:1]))
     packages = [row for row in seen.packages.rows if row.driver and row.installed]
