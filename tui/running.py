@@ -79,6 +79,8 @@ def repair(asked: Mapping[str, Any], environ: Mapping[str, str], console: Consol
             raise Cancelled("cancelled")
     handle = runs.start(plan, privilege.sudo(), attended=attended)
     code = follow_to_end(handle, console, "apply", last=False)
+    if code == _UNPROVEN and verdict.cause is not None and not _here(console, verdict.cause.id, plan.made):
+        return code
     if code not in _ENDED and _goes_back(console):
         handle.undo(sudo=privilege.sudo())
         return follow_to_end(handle, console, "undo")
@@ -87,8 +89,14 @@ def repair(asked: Mapping[str, Any], environ: Mapping[str, str], console: Consol
     return code
 
 
+_UNPROVEN = 20
 _ENDED = (0, 5, 10, 11, 130)
 """Exit codes after which nothing is to be taken back: done, stopped by the person, waiting for a reboot or a log-in."""
+
+
+def _here(console: Console, id: str, since: float) -> bool:
+    """Return whether a cause is still found; a repair whose success nobody can see from here is not taken back for that."""
+    return doctor.looked_again(console.asked, id, since)[0].state == "here"
 
 
 def _goes_back(console: Console) -> bool:

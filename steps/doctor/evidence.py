@@ -41,12 +41,15 @@ Log = tuple[str, Iterable[bytes]]
 class Evidence:
     """What is known of a machine; every property is worked out once and never changes afterwards."""
 
-    def __init__(self, host: Host, logs: Iterable[Log] = (), *, now: bool = False) -> None:
+    def __init__(self, host: Host, logs: Iterable[Log] = (), *, now: bool = False, since: float | None = None) -> None:
         """Read every text at once (they are what a diagnosis mostly hangs on); all else waits until it is asked for.
 
-        `now` is for a second look after a repair: what the logs of a real machine hold is from before it.
+        `now` is for a second look after a repair that began at `since`, in seconds since the epoch: older words of a real machine
+        are from before it.
         """
         self.host = Probes(host if host.rehearsal else Hurried(host, PATIENCE))
+        self.patient = host
+        """The machine itself, for what may take longer than all probes together."""
         self.rehearsal = host.rehearsal
         self.handed: set[str] = set()
         """The names of the logs that a person handed over."""
@@ -56,7 +59,7 @@ class Evidence:
         for name, blocks in logs:
             self.handed.add(name)
             self._reader.read_blocks(name, blocks)
-        texts.read(self.host, self._reader, now=now)
+        texts.read(self.host, self._reader, now=now, since=since)
         self.events: Events = self._reader.events
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from steps.detect import nvml
@@ -46,16 +47,41 @@ def unit(name: str) -> tuple[str, ...]:
     return ("journalctl", "-u", name, "-b", "-n", "200", "--no-pager", "-o", "cat")
 
 
-def read(host: Probes, reader: Reader, *, now: bool = False) -> None:
-    """Read everything that a machine has to tell; of a real one `now` leaves out what was written before."""
-    for source, text in _recorded(host) if host.host.rehearsal else _current(host) if now else _live(host):
+def read(host: Probes, reader: Reader, *, now: bool = False, since: float | None = None) -> None:
+    """Read everything that a machine has to tell; of a real one `now` leaves out what was written before `since`."""
+    for source, text in _recorded(host) if host.host.rehearsal else _current(host, since) if now else _live(host):
         reader.read(source, text)
 
 
-def _current(host: Probes) -> Iterator[tuple[str, str]]:
-    """Yield what a machine says when it is asked now."""
+def _current(host: Probes, since: float | None) -> Iterator[tuple[str, str]]:
+    """Yield what a machine says when it is asked now, and what its kernel said since then."""
+    yield from _asked(host)
+    yield "dmesg", "\n".join(_after(host, _kernel(host), since))
+
+
+def _after(host: Probes, text: str, since: float | None) -> Iterator[str]:
+    """Yield the lines of the kernel's log from a time on; those without a stamp belong to the line above."""
+    boot = re.search(r"^btime (\d+)", host.read("/proc/stat") or "", re.MULTILINE)
+    least = since - int(boot[1]) if since is not None and boot is not None else 0.0
+    kept = True
+    for line in text.splitlines():
+        stamp = re.match(r"(?:<\d+>)?\[ *(\d+\.\d+)\]", line)
+        kept = float(stamp[1]) >= least if stamp is not None else kept
+        if kept:
+            yield line
+
+
+def _kernel(host: Probes) -> str:
+    """Return the kernel's log of this boot, by whichever program may read it."""
+    kernel = host.run(_KERNEL, timeout=5)
+    return kernel.stdout if kernel.status == 0 and kernel.stdout else host.run(_KERNEL_AGAIN, timeout=5).stdout
+
+
+def _asked(host: Probes) -> Iterator[tuple[str, str]]:
+    """Yield what apt and the driver complain of when they are asked."""
     if _named_twice(host):
         yield "apt-get", host.run(APT_SOURCES, timeout=20).stderr
+    yield from _driver(host)
 
 
 def _named_twice(host: Probes) -> bool:
@@ -88,10 +114,8 @@ def _driver(host: Probes) -> Iterator[tuple[str, str]]:
 
 
 def _live(host: Probes) -> Iterator[tuple[str, str]]:
-    yield from _current(host)
-    yield from _driver(host)
-    kernel = host.run(_KERNEL, timeout=5)
-    yield "dmesg", kernel.stdout if kernel.status == 0 and kernel.stdout else host.run(_KERNEL_AGAIN, timeout=5).stdout
+    yield from _asked(host)
+    yield "dmesg", _kernel(host)
     for name in _UNITS:
         yield f"journalctl -u {name}", host.run(unit(name), timeout=5).stdout
     for path in (*_FILES, *host.glob("/var/lib/dkms/nvidia*/*/build/make.log"), *host.glob("/var/lib/dkms/amdgpu*/*/build/make.log")):

@@ -6,13 +6,14 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 
 from steps import documents, medical
-from steps.catalog.diagnoses import words
+from steps.catalog.diagnoses import diagnoses, words
 from steps.detect.machine import detect as detect_machine
 from steps.detect.probes import Probes
 from steps.doctor.diagnosis import Verdict
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.owners import owners
 from steps.doctor.judge import judge
+from steps.doctor.proving import Second, second_look
 from steps.doctor.repairs.flow import repair_plan
 from steps.errors import InputError
 from steps.headless.console import DONE, FINDINGS, PROOF_FAILED, Asked, Console
@@ -28,10 +29,10 @@ from steps.text import say
 _BUILDS = "/var/lib/dkms/"
 
 
-def examined(asked: Asked, logs: tuple[str, ...], *, now: bool = False) -> Verdict:
-    """Return the verdict on the machine that was asked for; `now` reads no old logs. Raises `InputError` for a log that cannot be read."""
+def examined(asked: Asked, logs: tuple[str, ...]) -> Verdict:
+    """Return the verdict on the machine that was asked for. Raises `InputError` for a log that cannot be read."""
     named = (("stdin", _something(blocks(path))) if path == STDIN else (f"log {path}", blocks(path)) for path in dict.fromkeys(logs))
-    seen = Evidence(host_of(asked), named, now=now)
+    seen = Evidence(host_of(asked), named)
     try:
         return judge(seen)
     finally:
@@ -61,15 +62,28 @@ def doctor(console: Console, logs: tuple[str, ...]) -> int:
     return DONE if verdict.healthy else FINDINGS
 
 
-def gone(console: Console, id: str) -> int:
-    """Say whether a cause is found no more when the machine is looked at now; 20 while it is: a repair ends with this question."""
-    verdict = examined(console.asked, (), now=True)
-    here = next((one for one in verdict.diagnoses if one.id == id), None)
-    if here is None:
-        console.out(say(console.asked.language, phrase("repair.flow.gone", title=say(console.asked.language, phrase(words(id, "title"))))))
-        return DONE
-    console.lines(medical.lines(verdict, console.asked.language))
-    return PROOF_FAILED
+def looked_again(asked: Asked, id: str, since: float | None, command: tuple[str, ...] = ()) -> tuple[Second, Verdict]:
+    """Return what is proven of a cause whose repair began at `since`, and the verdict on the machine as it is now."""
+    seen = Evidence(host_of(asked), now=True, since=since)
+    try:
+        verdict = judge(seen)
+        return second_look(seen, verdict, id, command, after_run=since is not None), verdict
+    finally:
+        seen.close()
+
+
+def gone(console: Console, id: str, since: float | None, command: tuple[str, ...]) -> int:
+    """Say whether a cause is found no more when the machine is looked at now; 20 while it is, or where that cannot be told."""
+    if id not in diagnoses():
+        raise InputError("diagnosis-unknown", name=id)
+    found, verdict = looked_again(console.asked, id, since, command)
+    language = console.asked.language
+    if found.state == "here":
+        console.lines(medical.lines(verdict, language))
+        return PROOF_FAILED
+    console.out(say(language, phrase(f"repair.flow.{found.state}", title=say(language, phrase(words(id, "title"))))))
+    console.lines((say(language, found.because),) if found.because is not None else ())
+    return DONE if found.state == "gone" else PROOF_FAILED
 
 
 def repair(asked: Asked, environ: Mapping[str, str], verdict: Verdict) -> Plan:
