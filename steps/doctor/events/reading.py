@@ -17,6 +17,8 @@ _CONTEXT = 16
 _LONGEST = 16_384
 """Of a line, the characters behind are looked at for nothing: no program says so much in one line."""
 _MOST_CARRIED = 4 << 20
+_ENDLESS = re.compile(r"[0-9]{300}")
+"""No program counts so far; to read it as a number would fail."""
 _GOES_ON = re.compile(r"[ \t]*NVRM: *")
 
 
@@ -106,6 +108,8 @@ class Reader:
                 if found.start() > window.first:
                     break
                 covered[key] = window.reaches(found.end())
+                if _ENDLESS.search(found[0]):
+                    continue
                 place = Place(source=source, text=_quoted(window.text, found), order=self._order, seconds=window.seconds)
                 event = parser.make(found, place)
                 if event is not None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from steps.detect.probes import Probes
 from steps.doctor.facts.readings import Readings
+from steps.doctor.numbers import number
 from steps.doctor.told import Fact, Place, Told
 
 
@@ -24,9 +25,9 @@ class Answered(Told):
         """Return the number of the first of these cells that holds one."""
         for name in names:
             told = self.at(name)
-            found = re.match(r"-?\d+(?:\.\d+)?", told.value) if told else None
-            if found:
-                return float(found[0])
+            found = number(told.value) if told is not None else None
+            if found is not None:
+                return found
         return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from steps.detect.probes import Probes
+from steps.doctor.numbers import number
 from steps.doctor.told import Place, Told
 
 DF = ("df", "-h")
@@ -39,15 +40,19 @@ def file_systems(host: Probes) -> tuple[FileSystem, ...]:
         for line in _DF.finditer(text):
             place = Place(source=source, text=" ".join(line[0].split()))
             size, free = _bytes(line["size"], line["size_unit"]), _bytes(line["free"], line["free_unit"])
+            if size is None:
+                continue
             found.append(FileSystem(place=place, device=line["device"], on=line["on"], size=size, free=free))
         for line in _BLOCK.finditer(text):
             place = Place(source=source, text=" ".join(line[0].split()))
-            found.append(FileSystem(place=place, device=line["device"], on=line["on"], size=_bytes(line["size"], line["unit"]), free=None))
+            if (size := _bytes(line["size"], line["unit"])) is not None:
+                found.append(FileSystem(place=place, device=line["device"], on=line["on"], size=size, free=None))
     return tuple(found)
 
 
-def _bytes(number: str, unit: str) -> int:
-    return int(float(number) * _UNITS[unit])
+def _bytes(told: str, unit: str) -> int | None:
+    found = number(told)
+    return None if found is None else int(found * _UNITS[unit])
 
 
 def holding(systems: tuple[FileSystem, ...], path: str) -> FileSystem | None:

@@ -7,6 +7,7 @@ from steps.doctor.events.libraries import LibrariesSkipped
 from steps.doctor.events.python import CardUnfit, NoGpuSeen, NoKernelImage, Visible
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts import libraries
+from steps.doctor.numbers import whole
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
 from steps.doctor.told import Fact, fact
 
@@ -152,9 +153,9 @@ def hidden(seen: Evidence) -> Answer:
     words = [word.strip() for word in told.value.split(",") if word.strip()]
     if not words or words[0] in ("-1", "NoDevFiles", "none"):
         return found(CERTAIN, none, told, variant="all", value=told.value)
-    if not words[0].isdigit():
+    first = whole(words[0])
+    if first is None:
         return None
-    first = int(words[0])
     if count is None:
         return found(LIKELY, none, told, value=told.value) if first > 0 else None
     if first < count:

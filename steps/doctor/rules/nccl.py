@@ -261,7 +261,7 @@ def memlock(seen: Evidence) -> Answer:
     limit = seen.host.run(("ulimit", "-l")).stdout.strip()
     if limit == "unlimited":
         return out(fact(limit, "ulimit -l"))
-    known = fact(limit, "ulimit -l") if limit.isdigit() else None
+    known = fact(limit, "ulimit -l") if numbers.whole(limit) is not None else None
     return found(CERTAIN if known else LIKELY, failed, known, limit=limit or "?")
 
 

@@ -97,7 +97,9 @@ def not_enrolled(seen: Evidence) -> Answer:
     if seen.driver_answers:
         return None
     if no is not None:
-        return found(CERTAIN if missing or state else LIKELY + 0.1, no, state, missing, _signer(seen))
+        sure = CERTAIN if missing or state else LIKELY + 0.1
+        other = _other_module(seen, no)
+        return found(min(sure, LIKELY) if other else sure, no, state, missing, _signer(seen), other)
     if missing is not None and state is not None:
         return found(STRONG, missing, state, _signer(seen))
     if state is not None and seen.driver_answers is False and _own_module(seen) and seen.modules.loads("nvidia") is not True:
@@ -113,6 +115,13 @@ def _signer(seen: Evidence) -> Fact | None:
         if name or (argv[1] == "-F" and text.strip()):
             return fact(name[1] if name else text.strip(), " ".join(argv))
     return None
+
+
+def _other_module(seen: Evidence, no: Told) -> Told | None:
+    """Return another module that was built here and may be the refused one, where nothing says that it is the driver's; else `None`."""
+    if re.search(r"nvidia|amdgpu", no.place.text) or _signer(seen) is not None:
+        return None
+    return next((line for line in seen.modules.dkms or () if not line.module.startswith(("nvidia", "amdgpu"))), None)
 
 
 def _own_module(seen: Evidence) -> Told | None:
