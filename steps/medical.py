@@ -24,6 +24,7 @@ def document(verdict: Verdict, language: Language) -> dict[str, Any]:
             for one in verdict.ruled_out
         ],
         "asks": list(verdict.asks),
+        "foreign": {"there": verdict.foreign.there, "here": verdict.foreign.here} if verdict.foreign else None,
         "unseen": [{"probe": one.probe, "reason": one.reason, "because": say(language, _unseen(one))} for one in verdict.unseen],
     }
 
@@ -67,6 +68,9 @@ def _places(places: tuple[Place, ...]) -> list[dict[str, str]]:
 def lines(verdict: Verdict, language: Language) -> Iterator[str]:
     """Yield the verdict for a reader: the cause first, then its evidence, what was ruled out, the repair, and the proof."""
     cause = verdict.cause
+    if verdict.foreign is not None:
+        yield say(language, phrase("doctor.foreign", there=verdict.foreign.there, here=verdict.foreign.here))
+        yield ""
     if cause is None:
         yield say(language, phrase("doctor.healthy"))
         return

@@ -83,6 +83,13 @@ class RuledOut(Record):
     evidence: tuple[Place, ...] = ()
 
 
+class Foreign(Record):
+    """A log that was handed over is of another machine, or of another time: no driver in it is one of this machine's."""
+
+    there: str
+    here: str
+
+
 class Verdict(Record):
     """The doctor's answer; at most one diagnosis, the first, is the cause."""
 
@@ -92,6 +99,8 @@ class Verdict(Record):
     asks: tuple[str, ...] = ()
     """Commands whose output would make it surer, the most telling first."""
     unseen: tuple[Unseen, ...] = ()
+    foreign: Foreign | None = None
+    """Set where the logs were judged alone, since they are not of this machine; then nothing is to be repaired here."""
 
     @property
     def cause(self) -> Diagnosis | None:

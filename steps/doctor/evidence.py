@@ -26,9 +26,11 @@ from steps.doctor.facts.repositories import Source, sources
 from steps.doctor.facts.space import FileSystem, file_systems
 from steps.doctor.facts.system import System, system
 from steps.doctor.facts.versions import Versions, versions
+from steps.doctor.past import foreign, in_one_version, overtaken
 from steps.doctor.told import Fact
 from steps.doctor.unseen import unseen
 from steps.host.base import Host
+from steps.host.captured import Capture, CapturedHost
 from steps.host.hurried import Hurried
 
 PATIENCE = 20.0
@@ -61,6 +63,18 @@ class Evidence:
             self._reader.read_blocks(name, blocks)
         texts.read(self.host, self._reader, now=now, since=since)
         self.events: Events = self._reader.events
+        told = versions(self.host, Events(), self.packages)
+        works = in_one_version(told, self.packages, self.driver_answers)
+        self.foreign = foreign(self.events, self.handed, told)
+        log = self.host.run(("dmesg",), timeout=5)
+        self.events.drop(overtaken(self.events, self.handed, works=works, log_of_boot=log.status == 0 and "[" in log.stdout))
+
+    def logs_alone(self) -> Evidence:
+        """Return what the logs that were handed over tell by themselves, on a machine of which nothing else is known."""
+        alone = Evidence(CapturedHost(Capture(schema="bringup/capture", version=1)))
+        alone.handed, alone.events = self.handed, self.events
+        alone.events.drop(lambda event: event.place.source not in self.handed)
+        return alone
 
     def close(self) -> None:
         """Stop waiting for probes that are still running."""

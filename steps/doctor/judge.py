@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from steps.catalog.diagnoses import DiagnosisRow, diagnoses, words
-from steps.doctor.diagnosis import Diagnosis, Part, RuledOut, Verdict
+from steps.doctor.diagnosis import Diagnosis, Part, Repair, RuledOut, Verdict
 from steps.doctor.evidence import Evidence
 from steps.doctor.repairs.all import repair_of
 from steps.doctor.rules.all import rules
@@ -25,7 +27,15 @@ _MOST_EVIDENCE = 8
 
 
 def judge(seen: Evidence) -> Verdict:
-    """Return what is the matter with a machine."""
+    """Return what is the matter with a machine; with another one's log, what that log tells, and nothing to be repaired here."""
+    if seen.foreign is None:
+        return _judge(seen)
+    told = _judge(seen.logs_alone())
+    without = (msgspec.structs.replace(one, repair=Repair()) for one in told.diagnoses)
+    return msgspec.structs.replace(told, diagnoses=tuple(without), asks=(), foreign=seen.foreign)
+
+
+def _judge(seen: Evidence) -> Verdict:
     answers = {rule.id: answer for rule in rules() if (answer := rule.decide(seen)) is not None}
     candidates = {id: answer for id, answer in answers.items() if isinstance(answer, Candidate) and answer.strength >= _LEAST}
     if any(diagnoses()[id].severity != _HARMLESS for id in candidates):

@@ -10,6 +10,7 @@ from steps.detect.probes import Probes
 from steps.detect.smi import WSL_SMI
 from steps.doctor.events.reading import Reader
 from steps.doctor.facts.repositories import sources
+from steps.doctor.past import unfinished
 from steps.host.captured import pasted, typed
 from steps.host.local import NVML
 
@@ -98,7 +99,7 @@ def _recorded(host: Probes) -> Iterator[tuple[str, str]]:
     for pattern in ("/var/log/*", "/var/log/*/*", "/var/lib/dkms/*/*/build/make.log", "/var/lib/dkms/*/*/*/*/log/make.log"):
         for path in host.glob(pattern):
             if path.startswith(_LOGS) and (text := host.read(path)):
-                yield path, text
+                yield path, unfinished(text) if path.endswith("/term.log") else text
     yield from pasted(host.host).items()
 
 
@@ -120,4 +121,4 @@ def _live(host: Probes) -> Iterator[tuple[str, str]]:
         yield f"journalctl -u {name}", host.run(unit(name), timeout=5).stdout
     for path in (*_FILES, *host.glob("/var/lib/dkms/nvidia*/*/build/make.log"), *host.glob("/var/lib/dkms/amdgpu*/*/build/make.log")):
         if text := host.read(path):
-            yield path, text[-_MOST:]
+            yield path, unfinished(text[-_MOST:]) if path.endswith("/term.log") else text[-_MOST:]

@@ -16,6 +16,7 @@ from steps.doctor.events import (
     libraries,
     nccl,
     nvml,
+    outcomes,
     packages,
     peers,
     python,
@@ -32,8 +33,8 @@ from steps.doctor.events.reading import Reader
 def parsers() -> tuple[Parser, ...]:
     """Return the parsers of all origins."""
     return parsers_of(
-        builds, bus, complaints, containers, cuda, dkms, faults, kernel, libraries, nccl, nvml, packages, peers, python, repositories,
-        runs, typed, vendors,
+        builds, bus, complaints, containers, cuda, dkms, faults, kernel, libraries, nccl, nvml, outcomes, packages, peers, python,
+        repositories, runs, typed, vendors,
     )  # fmt: skip
 
 

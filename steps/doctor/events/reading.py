@@ -108,7 +108,7 @@ class Reader:
                 if found.start() > window.first:
                     break
                 covered[key] = window.reaches(found.end())
-                if _ENDLESS.search(found[0]):
+                if _ENDLESS.search(found[0]) or _is_quoted(window.text, found):
                     continue
                 place = Place(source=source, text=_quoted(window.text, found), order=self._order, seconds=window.seconds)
                 event = parser.make(found, place)
@@ -120,6 +120,16 @@ class Reader:
 def _literals(parsers: tuple[Parser, ...]) -> Literals:
     """Return the search for the literals of these parsers, made once."""
     return Literals(literal.encode() for literal in literals_of(parsers))
+
+
+def _is_quoted(text: str, found: re.Match[str]) -> bool:
+    """Return whether a match stands between backticks in a line of prose; what compilers write so ends with an apostrophe."""
+    if "`" not in text:
+        return False
+    before = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
+    end = text.find("\n", found.end())
+    after = text[found.end() : len(text) if end < 0 else end]
+    return before.count("`") % 2 == 1 and "'" not in before.rpartition("`")[2] and "`" in after
 
 
 def _quoted(text: str, found: re.Match[str]) -> str:
