@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from steps.doctor.diagnosis import Diagnosis, Step, Unseen, Verdict
+from steps.doctor.diagnosis import Diagnosis, RuledOut, Step, Unseen, Verdict
 from steps.doctor.facts.owners import OwnedFile, Owners
 from steps.doctor.told import Place
 from steps.model.base import Phrase, phrase
@@ -20,13 +20,18 @@ def document(verdict: Verdict, language: Language) -> dict[str, Any]:
         "healthy": verdict.healthy,
         "diagnoses": [_diagnosis(one, language) for one in verdict.diagnoses],
         "ruled_out": [
-            {"id": one.id, "title": say(language, one.title), "because": say(language, one.because), "evidence": _places(one.evidence)}
+            {"id": one.id, "title": say(language, one.title), "because": _otherwise(language, one), "evidence": _places(one.evidence)}
             for one in verdict.ruled_out
         ],
         "asks": list(verdict.asks),
         "foreign": {"there": verdict.foreign.there, "here": verdict.foreign.here} if verdict.foreign else None,
         "unseen": [{"probe": one.probe, "reason": one.reason, "because": say(language, _unseen(one))} for one in verdict.unseen],
     }
+
+
+def _otherwise(language: Language, one: RuledOut) -> str:
+    """Return what would have been seen, said so that nobody takes it for what was."""
+    return say(language, phrase("doctor.otherwise", because=say(language, one.because)))
 
 
 def _unseen(one: Unseen) -> Phrase:

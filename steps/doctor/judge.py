@@ -7,12 +7,13 @@ from collections.abc import Mapping
 import msgspec
 
 from steps.catalog.diagnoses import DiagnosisRow, diagnoses, words
-from steps.doctor.diagnosis import Diagnosis, Part, Repair, RuledOut, Verdict
+from steps.doctor.diagnosis import Diagnosis, Part, Repair, RuledOut, Step, Verdict
 from steps.doctor.evidence import Evidence
 from steps.doctor.repairs.all import repair_of
 from steps.doctor.rules.all import rules
 from steps.doctor.rules.base import LIKELY, POSSIBLE, WEAK, Candidate, Out
 from steps.doctor.unknown import unanswered, unexplained
+from steps.doctor.worded import worded
 from steps.model.base import Phrase, phrase
 from steps.text import lookup
 
@@ -122,6 +123,7 @@ def _confidence(cause: str, candidates: Mapping[str, Candidate]) -> float:
 
 def _diagnosis(seen: Evidence, id: str, candidate: Candidate, part: Part, confidence: float) -> Diagnosis:
     row = diagnoses()[id]
+    repair = repair_of(seen, row, candidate)
     return Diagnosis(
         id=id,
         part=part,
@@ -131,7 +133,7 @@ def _diagnosis(seen: Evidence, id: str, candidate: Candidate, part: Part, confid
         title=_title(id, candidate),
         because=_because(id, candidate),
         evidence=tuple(fact.place for fact in candidate.facts[:_MOST_EVIDENCE]),
-        repair=repair_of(seen, row, candidate),
+        repair=msgspec.structs.replace(repair, steps=tuple(_step(step) for step in repair.steps)),
     )
 
 
@@ -143,7 +145,16 @@ def _title(id: str, candidate: Candidate) -> Phrase:
 
 def _because(id: str, candidate: Candidate) -> Phrase:
     part = f"because-{candidate.variant}" if candidate.variant else "because"
-    return Phrase(key=words(id, part), params=candidate.params)
+    return worded(Phrase(key=words(id, part), params=candidate.params))
+
+
+def _step(step: Step) -> Step:
+    """Return a step, and what a run does for it, without values that are missing."""
+    says = worded(step.says)
+    if says is step.says:
+        return step
+    actions = tuple(msgspec.structs.replace(one, title=says) if one.title == step.says else one for one in step.actions)
+    return msgspec.structs.replace(step, says=says, actions=actions)
 
 
 def _ruled_out(cause: str, candidates: Mapping[str, Candidate], excluded: Mapping[str, Out]) -> tuple[RuledOut, ...]:

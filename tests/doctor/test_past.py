@@ -37,7 +37,10 @@ dpkg: error processing package nvidia-dkms-535 (--configure):
  installed nvidia-dkms-535 package post-installation script subprocess returned error exit status 10
 Log ended: 2024-01-01  10:00:10
 """
-MISMATCH = "[    5.1] NVRM: API mismatch: the client has the version 535.288.01, but\nNVRM: this kernel module has the version 535.230.02.  Please\n"
+MISMATCH = (
+    "[    5.1] NVRM: API mismatch: the client has the version 535.288.01, but\n"
+    "NVRM: this kernel module has the version 535.230.02.  Please\n"
+)
 FELL_OFF = "2025-01-01T00:00:00 host kernel: NVRM: Xid (PCI:0000:01:00): 79, pid=1, GPU has fallen off the bus.\n"
 WAITED = """Waiting for cache lock: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 1234 (unattended-upgr)... 10s
 Reading package lists... Done

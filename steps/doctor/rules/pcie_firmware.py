@@ -144,7 +144,7 @@ def below(seen: Evidence) -> Answer:
     """Fewer lanes than both ends can have, or a low speed while the card works."""
     narrow = next((link for link in seen.links if link.narrow and not _wired(link) and not _joined(seen, link)), None)
     if narrow is not None:
-        most = f"x{narrow.most_width or '?'}"
+        most = f"x{narrow.most_width}" if narrow.most_width else "?"
         return found(CERTAIN - 0.05, narrow, now=f"x{narrow.width}", most=most, address=narrow.address or "?", variant="width")
     slow = next((link for link in seen.links if link.slow and link.busy is not None and link.busy >= _BUSY), None)
     if slow is not None:
