@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from steps.doctor.diagnosis import Diagnosis, Step, Verdict
+from steps.doctor.diagnosis import Diagnosis, RuledOut, Step, Unseen, Verdict
 from steps.doctor.facts.owners import OwnedFile, Owners
 from steps.doctor.told import Place
-from steps.model.base import phrase
+from steps.model.base import Phrase, phrase
 from steps.text import Language, say
 
 
@@ -20,11 +20,23 @@ def document(verdict: Verdict, language: Language) -> dict[str, Any]:
         "healthy": verdict.healthy,
         "diagnoses": [_diagnosis(one, language) for one in verdict.diagnoses],
         "ruled_out": [
-            {"id": one.id, "title": say(language, one.title), "because": say(language, one.because), "evidence": _places(one.evidence)}
+            {"id": one.id, "title": say(language, one.title), "because": _otherwise(language, one), "evidence": _places(one.evidence)}
             for one in verdict.ruled_out
         ],
         "asks": list(verdict.asks),
+        "foreign": {"there": verdict.foreign.there, "here": verdict.foreign.here} if verdict.foreign else None,
+        "unseen": [{"probe": one.probe, "reason": one.reason, "because": say(language, _unseen(one))} for one in verdict.unseen],
     }
+
+
+def _otherwise(language: Language, one: RuledOut) -> str:
+    """Return what would have been seen, said so that nobody takes it for what was."""
+    return say(language, phrase("doctor.otherwise", because=say(language, one.because)))
+
+
+def _unseen(one: Unseen) -> Phrase:
+    """Return why a probe told nothing, and what that leaves open."""
+    return phrase(f"doctor.unseen.{one.reason}{'-log' if one.probe == 'dmesg' else ''}")
 
 
 def _diagnosis(one: Diagnosis, language: Language) -> dict[str, Any]:
@@ -35,6 +47,7 @@ def _diagnosis(one: Diagnosis, language: Language) -> dict[str, Any]:
         "part": one.part,
         "severity": one.severity,
         "confidence": one.confidence,
+        "known": one.known,
         "title": say(language, one.title),
         "evidence": _places(one.evidence),
         "because": say(language, one.because),
@@ -60,6 +73,9 @@ def _places(places: tuple[Place, ...]) -> list[dict[str, str]]:
 def lines(verdict: Verdict, language: Language) -> Iterator[str]:
     """Yield the verdict for a reader: the cause first, then its evidence, what was ruled out, the repair, and the proof."""
     cause = verdict.cause
+    if verdict.foreign is not None:
+        yield say(language, phrase("doctor.foreign", there=verdict.foreign.there, here=verdict.foreign.here))
+        yield ""
     if cause is None:
         yield say(language, phrase("doctor.healthy"))
         return
@@ -68,7 +84,7 @@ def lines(verdict: Verdict, language: Language) -> Iterator[str]:
         yield ""
     yield say(language, cause.title)
     yield f"  {say(language, cause.because)}"
-    if cause.evidence or not verdict.healthy:
+    if cause.known and (cause.evidence or not verdict.healthy):
         yield say(language, phrase("doctor.sure", percent=round(cause.confidence * 100)))
     yield from _block(language, "evidence", _quoted(cause.evidence))
     yield from _block(
@@ -79,6 +95,7 @@ def lines(verdict: Verdict, language: Language) -> Iterator[str]:
     )
     yield from _block(language, "consequences", (say(language, one.title) for one in verdict.diagnoses if one.part == "consequence"))
     yield from repair(cause, language)
+    yield from _block(language, "unseen", (f"{one.probe}: {say(language, _unseen(one))}" for one in verdict.unseen))
     yield from _block(language, "asks", verdict.asks)
 
 

@@ -52,7 +52,8 @@ def say(language: Language, words: Words, /, **params: Param) -> str:
     if template is None:
         return words.key
     try:
-        return template.format_map({"bringup": resources.command_name(), **words.params, **params})
+        known = {name: _value(language, words.key, value) for name, value in words.params.items()}
+        return template.format_map({"bringup": resources.command_name(), **known, **params})
     except (KeyError, IndexError, ValueError):
         return template
 
@@ -61,6 +62,13 @@ def say_rung(language: Language, rung: str) -> str:
     """Return what a rung of the proof is called; a package without words of its own keeps its name."""
     key = f"verify.rung.{rung}"
     return say(language, Phrase(key=key)) if lookup("en", key) else rung
+
+
+def _value(language: Language, key: str, value: Param) -> Param:
+    """Return a value as it is said: one that the doctor misses (`?`) is called not known."""
+    if value != "?" or not key.startswith(("doctor", "repair.step.")):
+        return value
+    return lookup(language, "doctor.missing") or lookup("en", "doctor.missing") or value
 
 
 FindingPart = Literal["tag", "sentence", "why", "remedy"]

@@ -158,13 +158,17 @@ def _doctor(asked: Mapping[str, Any], environ: Mapping[str, str], console: Conso
         from tui import running
 
         return running.repair(asked, environ, console)
+    import shlex
+
     from steps.headless.doctor import doctor, gone
 
     if asked.get("run"):
         from steps.engine import client
 
         return doctor(console, (), client.find(asked["run"]))
-    return gone(console, asked["gone"]) if asked.get("gone") else doctor(console, tuple(asked["log"]))
+    if asked.get("gone"):
+        return gone(console, asked["gone"], asked.get("since"), tuple(shlex.split(asked.get("proof") or "")))
+    return doctor(console, tuple(asked["log"]))
 
 
 def _knowledge(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:

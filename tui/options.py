@@ -144,6 +144,8 @@ def parser(language: Language = "en", *, helpful: bool = True) -> argparse.Argum
     added["doctor"].add_argument("--run", metavar="RUN", type=_name, help=about("option.doctor-run"))
     added["doctor"].add_argument("--fix", action="store_true", help=about("option.fix"))
     added["doctor"].add_argument("--gone", metavar="ID", type=_name, help=argparse.SUPPRESS)
+    added["doctor"].add_argument("--since", metavar="SECONDS", type=float, help=argparse.SUPPRESS)
+    added["doctor"].add_argument("--proof", metavar="COMMAND", type=_name, help=argparse.SUPPRESS)
     added["report"].add_argument("--mok", action="store_true", help=about("option.mok"))
     added["report"].add_argument("--html", metavar="FILE", help=about("option.html"))
     return top

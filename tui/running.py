@@ -9,6 +9,7 @@ from typing import Any
 
 from steps import documents, lines, medical, tuning
 from steps.compat.framework_plan import tries_of
+from steps.doctor.diagnosis import Diagnosis
 from steps.engine import client
 from steps.engine.client import RunHandle
 from steps.errors import BringupError, Cancelled, InputError, PreflightError
@@ -96,11 +97,11 @@ def repair(asked: Mapping[str, Any], environ: Mapping[str, str], console: Consol
     if not plan.actions:
         console.err(say(language, phrase("repair.flow.by-hand")))
         return FINDINGS
-    code = _repaired(plan, console)
+    code = _repaired(plan, verdict.cause, console)
     return _gone_on(stopped, console) if stopped is not None and code in (0, LOG_IN_AGAIN) else code
 
 
-def _repaired(plan: Plan, console: Console) -> int:
+def _repaired(plan: Plan, cause: Diagnosis | None, console: Console) -> int:
     """Run the plan of a repair to its end, or back; return the exit code. Raises `Cancelled` where a person says no."""
     language = console.asked.language
     attended = _on_terminal() and not console.asked.json
@@ -112,7 +113,8 @@ def _repaired(plan: Plan, console: Console) -> int:
             raise Cancelled("cancelled")
     handle = runs.start(plan, privilege.sudo(), attended=attended)
     code = follow_to_end(handle, console, "apply", last=False)
-    if code not in _ENDED and _goes_back(console):
+    unseen = code == _UNPROVEN and cause is not None and not _here(console, cause.id, plan.made)
+    if code not in _ENDED and not unseen and _goes_back(console):
         handle.undo(sudo=privilege.sudo())
         return follow_to_end(handle, console, "undo")
     if console.asked.json:
@@ -131,8 +133,14 @@ def _gone_on(stopped: RunHandle, console: Console) -> int:
     return follow_to_end(stopped, console, "resume")
 
 
+_UNPROVEN = 20
 _ENDED = (0, 5, 10, 11, 130)
 """Exit codes after which nothing is to be taken back: done, stopped by the person, waiting for a reboot or a log-in."""
+
+
+def _here(console: Console, id: str, since: float) -> bool:
+    """Return whether a cause is still found; a repair whose success nobody can see from here is not taken back for that."""
+    return doctor.looked_again(console.asked, id, since)[0].state == "here"
 
 
 def _goes_back(console: Console) -> bool:

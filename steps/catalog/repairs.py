@@ -30,6 +30,8 @@ class ProofRow(Record):
     apt: Argv | None = None
     dnf: Argv | None = None
     pacman: Argv | None = None
+    probe: bool = False
+    """Whether the doctor may run it by itself, and its exit status tells."""
 
 
 class FlavorRow(Record):

@@ -16,17 +16,18 @@ _NOT_ASKED = (12, 13)
 """The library is not there, or older than the question."""
 
 
-_SECONDS = 15
+SECONDS = 15
+"""For how long the driver is waited for: many cards that nobody keeps awake take most of it."""
 
 
 def ahead(host: Probes) -> None:
     """Start the question: on many cards, or without persistence, it takes seconds."""
-    host.ahead(NVML, timeout=_SECONDS)
+    host.ahead(NVML, timeout=SECONDS)
 
 
 def driver_says(host: Probes) -> Smi:
     """Return one answer out of all; nvidia-smi is spared where NVML told everything, or hangs on the same card."""
-    found = from_nvml(host.run(NVML, timeout=_SECONDS))
+    found = from_nvml(host.run(NVML, timeout=SECONDS))
     if found.hangs or (found.gpus and found.trouble is None):
         return found
     return merged(smi(host), found)

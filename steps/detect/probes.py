@@ -68,6 +68,7 @@ class Probes:
         self.readlink = host.readlink
         self.glob = host.glob
         self._answers: dict[tuple[str, ...], _Answer] = {}
+        self._hung: set[str] = set()
         self._turn = threading.BoundedSemaphore(_MOST_AT_ONCE)
 
     def ahead(self, *commands: tuple[str, ...], timeout: float = 10.0) -> None:
@@ -82,9 +83,22 @@ class Probes:
                 answer.begin(self._turn)
 
     def run(self, argv: tuple[str, ...], *, timeout: float = 10.0) -> Result:
-        """Return what the command printed, the first time it was asked."""
+        """Return what the command printed, the first time it was asked; a program that hung once is not asked in other words."""
+        if argv not in self._answers and argv[0] in self._hung:
+            return Result(stderr=f"{NO_ANSWER}\n")
         self.ahead(argv, timeout=timeout)
-        return self._answers[argv].result()
+        found = self._answers[argv].result()
+        if found.status is None and NO_ANSWER in found.stderr:
+            self._hung.add(argv[0])
+        return found
+
+    def forms(self, wanted: Callable[[tuple[str, ...]], bool], *usual: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+        """Return the command lines that answer a question, to be run: the recorded ones that are `wanted`, in their order.
+
+        Of a recording nothing else can be had; where programs can be asked, it is the `usual` ones.
+        """
+        recorded = tuple(argv for argv in self.host.recorded() if wanted(argv))
+        return recorded or (() if self.host.rehearsal else usual)
 
     def asked(self) -> tuple[tuple[str, ...], ...]:
         """Return the commands that were started."""

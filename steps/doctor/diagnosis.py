@@ -56,11 +56,22 @@ class Diagnosis(Record):
     because: Phrase
     evidence: tuple[Place, ...] = ()
     repair: Repair = Repair()
+    known: bool = True
+    """Whether the cause is known; else only the symptom is, `id` is the cause that it mostly has, and nothing is repaired on that."""
+    asks: tuple[str, ...] = ()
+    """Of what is not known, the commands that would tell."""
 
     @property
     def primary(self) -> bool:
         """Return whether it is the one cause."""
         return self.part == "cause"
+
+
+class Unseen(Record):
+    """A probe that was asked in vain: refused to this user, or never ended."""
+
+    probe: str
+    reason: Literal["refused", "hangs"]
 
 
 class RuledOut(Record):
@@ -72,6 +83,13 @@ class RuledOut(Record):
     evidence: tuple[Place, ...] = ()
 
 
+class Foreign(Record):
+    """A log that was handed over is of another machine, or of another time: no driver in it is one of this machine's."""
+
+    there: str
+    here: str
+
+
 class Verdict(Record):
     """The doctor's answer; at most one diagnosis, the first, is the cause."""
 
@@ -80,6 +98,9 @@ class Verdict(Record):
     ruled_out: tuple[RuledOut, ...] = ()
     asks: tuple[str, ...] = ()
     """Commands whose output would make it surer, the most telling first."""
+    unseen: tuple[Unseen, ...] = ()
+    foreign: Foreign | None = None
+    """Set where the logs were judged alone, since they are not of this machine; then nothing is to be repaired here."""
 
     @property
     def cause(self) -> Diagnosis | None:

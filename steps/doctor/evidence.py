@@ -10,6 +10,7 @@ from steps.detect import nvml
 from steps.detect.probes import Probes
 from steps.detect.smi import Smi
 from steps.doctor import texts
+from steps.doctor.diagnosis import Unseen
 from steps.doctor.events.all import reader
 from steps.doctor.events.base import Event, Events
 from steps.doctor.events.nvml import NvmlError, NvmlTrouble
@@ -17,7 +18,7 @@ from steps.doctor.events.typed import Command
 from steps.doctor.facts.cards import Cards, cards
 from steps.doctor.facts.links import LinkSeen, links_seen
 from steps.doctor.facts.modules import Modules, modules
-from steps.doctor.facts.packages import Packages, packages
+from steps.doctor.facts.packages import Packages, Upgradable, packages, upgradable
 from steps.doctor.facts.processes import processes
 from steps.doctor.facts.queries import Answered, answers, as_readings
 from steps.doctor.facts.readings import Readings, readings
@@ -25,9 +26,15 @@ from steps.doctor.facts.repositories import Source, sources
 from steps.doctor.facts.space import FileSystem, file_systems
 from steps.doctor.facts.system import System, system
 from steps.doctor.facts.versions import Versions, versions
+from steps.doctor.past import foreign, in_one_version, overtaken
 from steps.doctor.told import Fact
+from steps.doctor.unseen import unseen
 from steps.host.base import Host
+from steps.host.captured import Capture, CapturedHost
+from steps.host.hurried import Hurried
 
+PATIENCE = 20.0
+"""Seconds after which no probe is waited for any more: what is then not known hangs, and that is worth saying."""
 E = TypeVar("E", bound=Event)
 Log = tuple[str, Iterable[bytes]]
 """A log that a person handed over: its name, and its blocks."""
@@ -36,21 +43,38 @@ Log = tuple[str, Iterable[bytes]]
 class Evidence:
     """What is known of a machine; every property is worked out once and never changes afterwards."""
 
-    def __init__(self, host: Host, logs: Iterable[Log] = (), *, now: bool = False) -> None:
+    def __init__(self, host: Host, logs: Iterable[Log] = (), *, now: bool = False, since: float | None = None) -> None:
         """Read every text at once (they are what a diagnosis mostly hangs on); all else waits until it is asked for.
 
-        `now` is for a second look after a repair: what the logs of a real machine hold is from before it.
+        `now` is for a second look after a repair that began at `since`, in seconds since the epoch: older words of a real machine
+        are from before it.
         """
-        self.host = Probes(host)
+        self.host = Probes(host if host.rehearsal else Hurried(host, PATIENCE))
+        self.patient = host
+        """The machine itself, for what may take longer than all probes together."""
         self.rehearsal = host.rehearsal
+        self.handed: set[str] = set()
+        """The names of the logs that a person handed over."""
+        self._heard: set[tuple[str, ...]] = set()
         texts.ahead(self.host)
-        if not host.rehearsal:
-            nvml.ahead(self.host)
-        reads = reader()
+        self._reader = reader()
         for name, blocks in logs:
-            reads.read_blocks(name, blocks)
-        texts.read(self.host, reads, now=now)
-        self.events: Events = reads.events
+            self.handed.add(name)
+            self._reader.read_blocks(name, blocks)
+        texts.read(self.host, self._reader, now=now, since=since)
+        self.events: Events = self._reader.events
+        told = versions(self.host, Events(), self.packages)
+        works = in_one_version(told, self.packages, self.driver_answers)
+        self.foreign = foreign(self.events, self.handed, told)
+        log = self.host.run(("dmesg",), timeout=5)
+        self.events.drop(overtaken(self.events, self.handed, works=works, log_of_boot=log.status == 0 and "[" in log.stdout))
+
+    def logs_alone(self) -> Evidence:
+        """Return what the logs that were handed over tell by themselves, on a machine of which nothing else is known."""
+        alone = Evidence(CapturedHost(Capture(schema="bringup/capture", version=1)))
+        alone.handed, alone.events = self.handed, self.events
+        alone.events.drop(lambda event: event.place.source not in self.handed)
+        return alone
 
     def close(self) -> None:
         """Stop waiting for probes that are still running."""
@@ -69,6 +93,14 @@ class Evidence:
     def has(self, kind: type[E], where: Callable[[E], bool] = lambda _: True) -> bool:
         """Return whether there is such an event."""
         return self.events.has(kind, where)
+
+    def heard(self, kind: type[E], *probes: tuple[str, ...]) -> tuple[E, ...]:
+        """Return the events of a kind, those included that these probes tell now where they can be asked; of a recording all is read."""
+        for argv in self.host.forms(lambda _: False, *probes):
+            if argv not in self._heard:
+                self._heard.add(argv)
+                self._reader.read(" ".join(argv), self.host.run(argv).text)
+        return self.all(kind)
 
     def commands(self, *programs: str) -> tuple[Command, ...]:
         """Return the commands of these programs that a log shows."""
@@ -89,6 +121,11 @@ class Evidence:
     def packages(self) -> Packages:
         """The packages with their states."""
         return packages(self.host)
+
+    @cached_property
+    def upgradable(self) -> tuple[Upgradable, ...]:
+        """The packages for which apt offers another version."""
+        return upgradable(self.host)
 
     @cached_property
     def versions(self) -> Versions:
@@ -126,6 +163,12 @@ class Evidence:
         return links_seen(self.host, self.readings)
 
     @cached_property
+    def nodes(self) -> tuple[tuple[tuple[str, ...], str], ...]:
+        """The lists of the driver's device nodes, each with the command that printed it."""
+        asked = self.host.forms(lambda argv: argv[0] == "ls" and any("/dev/nvidia" in word for word in argv), ("ls", "-l", "/dev/nvidia*"))
+        return tuple((argv, self.host.run(argv).text) for argv in asked)
+
+    @cached_property
     def processes(self) -> tuple[Fact, ...] | None:
         """The lines of the lists of processes; `None` when nobody looked."""
         return processes(self.host)
@@ -147,6 +190,11 @@ class Evidence:
             return False
         return True if self.smi.gpus or self.smi.driver_version else None
 
+    @property
+    def unseen(self) -> tuple[Unseen, ...]:
+        """What was asked so far in vain."""
+        return unseen(self.host)
+
     def asked(self, *argv: str) -> bool:
-        """Return whether a probe was recorded, or can be run here."""
-        return not self.rehearsal or argv in self.host.host.recorded()
+        """Return whether a probe was recorded, or has been run here."""
+        return argv in (self.host.host.recorded() if self.rehearsal else self.host.asked())

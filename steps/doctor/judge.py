@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from steps.catalog.diagnoses import DiagnosisRow, diagnoses, words
-from steps.doctor.diagnosis import Diagnosis, Part, RuledOut, Verdict
+from steps.doctor.diagnosis import Diagnosis, Part, Repair, RuledOut, Step, Verdict
 from steps.doctor.evidence import Evidence
 from steps.doctor.repairs.all import repair_of
 from steps.doctor.rules.all import rules
 from steps.doctor.rules.base import LIKELY, POSSIBLE, WEAK, Candidate, Out
+from steps.doctor.unknown import unanswered, unexplained
+from steps.doctor.worded import worded
 from steps.model.base import Phrase, phrase
+from steps.text import lookup
 
 _LEAST = WEAK - 0.1
 """Weaker candidates are no news to anybody."""
@@ -23,15 +28,27 @@ _MOST_EVIDENCE = 8
 
 
 def judge(seen: Evidence) -> Verdict:
-    """Return what is the matter with a machine."""
+    """Return what is the matter with a machine; with another one's log, what that log tells, and nothing to be repaired here."""
+    if seen.foreign is None:
+        return _judge(seen)
+    told = _judge(seen.logs_alone())
+    without = (msgspec.structs.replace(one, repair=Repair()) for one in told.diagnoses)
+    return msgspec.structs.replace(told, diagnoses=tuple(without), asks=(), foreign=seen.foreign)
+
+
+def _judge(seen: Evidence) -> Verdict:
     answers = {rule.id: answer for rule in rules() if (answer := rule.decide(seen)) is not None}
     candidates = {id: answer for id, answer in answers.items() if isinstance(answer, Candidate) and answer.strength >= _LEAST}
     if any(diagnoses()[id].severity != _HARMLESS for id in candidates):
         candidates.pop("none", None)
     excluded = {id: answer for id, answer in answers.items() if isinstance(answer, Out)}
     ranked = _ranked(candidates)
+    if all(diagnoses()[id].severity == _HARMLESS for id in candidates):
+        unknown = unanswered(seen) or unexplained(seen, candidates)
+        if unknown is not None:
+            return Verdict(healthy=False, diagnoses=(unknown,), asks=unknown.asks, unseen=seen.unseen)
     if not ranked:
-        return Verdict(healthy=True)
+        return Verdict(healthy=True, unseen=seen.unseen)
     cause = ranked[0]
     parts: dict[str, Part] = {id: _part(id, cause) for id in ranked}
     confidence = _confidence(cause, candidates)
@@ -40,6 +57,7 @@ def judge(seen: Evidence) -> Verdict:
         diagnoses=tuple(_diagnosis(seen, id, candidates[id], parts[id], confidence) for id in ranked),
         ruled_out=_ruled_out(cause, candidates, excluded),
         asks=_asks(seen, cause) if confidence < LIKELY else (),
+        unseen=seen.unseen,
     )
 
 
@@ -105,22 +123,38 @@ def _confidence(cause: str, candidates: Mapping[str, Candidate]) -> float:
 
 def _diagnosis(seen: Evidence, id: str, candidate: Candidate, part: Part, confidence: float) -> Diagnosis:
     row = diagnoses()[id]
+    repair = repair_of(seen, row, candidate)
     return Diagnosis(
         id=id,
         part=part,
         severity=row.severity,
         # What is no cause must not look surer than the cause.
         confidence=confidence if part == "cause" else round(min(candidate.strength, confidence) * 0.9, 2),
-        title=phrase(words(id, "title")),
+        title=_title(id, candidate),
         because=_because(id, candidate),
         evidence=tuple(fact.place for fact in candidate.facts[:_MOST_EVIDENCE]),
-        repair=repair_of(seen, row, candidate),
+        repair=msgspec.structs.replace(repair, steps=tuple(_step(step) for step in repair.steps)),
     )
+
+
+def _title(id: str, candidate: Candidate) -> Phrase:
+    """Return what is the matter; a variant that is something else in plain words has a title of its own."""
+    own = words(id, f"title-{candidate.variant}")
+    return phrase(own if candidate.variant and lookup("en", own) is not None else words(id, "title"))
 
 
 def _because(id: str, candidate: Candidate) -> Phrase:
     part = f"because-{candidate.variant}" if candidate.variant else "because"
-    return Phrase(key=words(id, part), params=candidate.params)
+    return worded(Phrase(key=words(id, part), params=candidate.params))
+
+
+def _step(step: Step) -> Step:
+    """Return a step, and what a run does for it, without values that are missing."""
+    says = worded(step.says)
+    if says is step.says:
+        return step
+    actions = tuple(msgspec.structs.replace(one, title=says) if one.title == step.says else one for one in step.actions)
+    return msgspec.structs.replace(step, says=says, actions=actions)
 
 
 def _ruled_out(cause: str, candidates: Mapping[str, Candidate], excluded: Mapping[str, Out]) -> tuple[RuledOut, ...]:

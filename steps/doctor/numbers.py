@@ -1,4 +1,4 @@
-"""Version numbers of the driver, in the spellings of packages, modules and messages."""
+"""Numbers as machines print them: those that a text begins with, and the driver's versions in all their spellings."""
 
 from __future__ import annotations
 
@@ -6,6 +6,22 @@ import re
 
 _UPSTREAM = re.compile(r"^(?:\d+:)?([3-9]\d\d\.\d+(?:\.\d+)*)")
 _ANYWHERE = re.compile(r"(?<![\d.])([3-9]\d\d\.\d{2,3}(?:\.\d{2})?)(?![\d.]*\d)")
+
+
+_DECIMAL = re.compile(r"\s*(-?[0-9]{1,15}(?:\.[0-9]{1,15})?)(?![0-9]|\.+[0-9])")
+_WHOLE = re.compile(r"\s*(-?[0-9]{1,18})\s*")
+
+
+def number(text: str | None) -> float | None:
+    """Return the number that a text begins with, whatever unit follows; `None` for what is none (`2..5`, `²`, hundreds of digits)."""
+    found = _DECIMAL.match(text or "")
+    return float(found[1]) if found else None
+
+
+def whole(text: str | None) -> int | None:
+    """Return the whole number that a text is, `None` for any other text."""
+    found = _WHOLE.fullmatch(text or "")
+    return int(found[1]) if found else None
 
 
 def upstream(version: str | None) -> str | None:
@@ -27,7 +43,7 @@ def branch(version: str) -> str:
 
 def parts(version: str) -> tuple[int, ...]:
     """Return the numbers of a version, for comparing."""
-    return tuple(int(part) for part in re.findall(r"\d+", version))
+    return tuple(int(part) for part in re.findall(r"[0-9]{1,18}", version))
 
 
 def agree(one: str, other: str) -> bool:

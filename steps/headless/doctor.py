@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from steps import documents, medical
-from steps.catalog.diagnoses import words
+from steps.catalog.diagnoses import diagnoses, words
 from steps.detect.machine import detect as detect_machine
 from steps.detect.probes import Probes
 from steps.doctor.diagnosis import Verdict
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.owners import owners
 from steps.doctor.judge import judge
+from steps.doctor.proving import Second, second_look
 from steps.doctor.repairs.flow import repair_plan
 from steps.errors import InputError
 from steps.headless.console import DONE, FINDINGS, PROOF_FAILED, Asked, Console
@@ -47,14 +48,24 @@ class Output(Protocol):
         ...
 
 
-def examined(asked: Asked, logs: tuple[str, ...], *, now: bool = False) -> Verdict:
-    """Return the verdict on the machine that was asked for; `now` reads no old logs. Raises `InputError` for a log that cannot be read."""
-    named = (("stdin" if path == STDIN else f"log {path}", blocks(path)) for path in dict.fromkeys(logs))
-    seen = Evidence(host_of(asked), named, now=now)
+def examined(asked: Asked, logs: tuple[str, ...]) -> Verdict:
+    """Return the verdict on the machine that was asked for. Raises `InputError` for a log that cannot be read."""
+    named = (("stdin", _something(blocks(path))) if path == STDIN else (f"log {path}", blocks(path)) for path in dict.fromkeys(logs))
+    seen = Evidence(host_of(asked), named)
     try:
         return judge(seen)
     finally:
         seen.close()
+
+
+def _something(given: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield what standard input holds; raises `InputError` (`log-empty`) when that is nothing."""
+    empty = True
+    for block in given:
+        empty = empty and not block.strip()
+        yield block
+    if empty:
+        raise InputError("log-empty")
 
 
 def doctor(console: Console, logs: tuple[str, ...], run: RunHandle | None = None) -> int:
@@ -73,15 +84,28 @@ def doctor(console: Console, logs: tuple[str, ...], run: RunHandle | None = None
     return DONE if verdict.healthy else FINDINGS
 
 
-def gone(console: Console, id: str) -> int:
-    """Say whether a cause is found no more when the machine is looked at now; 20 while it is: a repair ends with this question."""
-    verdict = examined(console.asked, (), now=True)
-    here = next((one for one in verdict.diagnoses if one.id == id), None)
-    if here is None:
-        console.out(say(console.asked.language, phrase("repair.flow.gone", title=say(console.asked.language, phrase(words(id, "title"))))))
-        return DONE
-    console.lines(medical.lines(verdict, console.asked.language))
-    return PROOF_FAILED
+def looked_again(asked: Asked, id: str, since: float | None, command: tuple[str, ...] = ()) -> tuple[Second, Verdict]:
+    """Return what is proven of a cause whose repair began at `since`, and the verdict on the machine as it is now."""
+    seen = Evidence(host_of(asked), now=True, since=since)
+    try:
+        verdict = judge(seen)
+        return second_look(seen, verdict, id, command, after_run=since is not None), verdict
+    finally:
+        seen.close()
+
+
+def gone(console: Console, id: str, since: float | None, command: tuple[str, ...]) -> int:
+    """Say whether a cause is found no more when the machine is looked at now; 20 while it is, or where that cannot be told."""
+    if id not in diagnoses():
+        raise InputError("diagnosis-unknown", name=id)
+    found, verdict = looked_again(console.asked, id, since, command)
+    language = console.asked.language
+    if found.state == "here":
+        console.lines(medical.lines(verdict, language))
+        return PROOF_FAILED
+    console.out(say(language, phrase(f"repair.flow.{found.state}", title=say(language, phrase(words(id, "title"))))))
+    console.lines((say(language, found.because),) if found.because is not None else ())
+    return DONE if found.state == "gone" else PROOF_FAILED
 
 
 def repair(asked: Asked, environ: Mapping[str, str], verdict: Verdict) -> Plan:
@@ -145,6 +169,6 @@ def behind(target: Target, action: str, log: Iterable[bytes]) -> Verdict | None:
     finally:
         seen.close()
     cause = verdict.cause
-    if verdict.healthy or cause is None:
+    if verdict.healthy or cause is None or not cause.known:
         return None
     return verdict if any(place.source == name or place.source.startswith(_BUILDS) for place in cause.evidence) else None

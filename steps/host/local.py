@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import selectors
 import signal
 import subprocess
@@ -47,7 +48,13 @@ class LocalHost(FileTree):
         told = told_by_files(self, argv) or _told_here(argv)
         if told is not None:
             return told
+        if argv[0] == "ls":
+            argv = self._expanded(argv)
         return run_bounded(resources.module_command("steps.host.nvml") if argv == NVML else argv, timeout)
+
+    def _expanded(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+        """Return `argv` with its patterns filled in as a shell does: one that nothing matches stays."""
+        return tuple(path for word in argv for path in ((self.glob(word) or (word,)) if "*" in word else (word,)))
 
     def recorded(self) -> tuple[tuple[str, ...], ...]:
         """Return nothing: any command can be run."""
@@ -77,10 +84,15 @@ def told_by_files(host: WritableHost, argv: tuple[str, ...]) -> Result | None:
 
 
 def _told_here(argv: tuple[str, ...]) -> Result | None:
-    """Return what two programs would print that only repeat what this process knows of itself; `None` for all others."""
+    """Return what programs would print that only repeat what this process knows of itself; `None` for all others."""
     if argv == ("uname", "-a"):
         told = os.uname()
         return Result(stdout=f"{told.sysname} {told.nodename} {told.release} {told.version} {told.machine} GNU/Linux\n", status=0)
+    if argv == ("env",):
+        return Result(stdout="".join(f"{key}={value}\n" for key, value in os.environ.items()), status=0)
+    if argv == ("ulimit", "-l"):
+        most = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+        return Result(stdout="unlimited\n" if most == resource.RLIM_INFINITY else f"{most >> 10}\n", status=0)
     if len(argv) == 2 and argv[0] == "printenv":
         value = probe_environment().get(argv[1])
         return Result(status=1) if value is None else Result(stdout=f"{value}\n", status=0)

@@ -14,8 +14,10 @@ _OF_THE_HARDWARE = ("/sys/", "/proc/", "/dev/")
 _OF_THE_RUNNING_KERNEL = re.compile(r"^/(sys/module|proc/driver|proc/modules|dev)(/|$)")
 _KERNEL = ("/proc/sys/kernel/osrelease",)
 _HARDWARE_PROBES = frozenset(("lspci", "lscpu", "lsblk", "dmidecode", "mokutil", "ip", "ibstat", "systemd-detect-virt"))
-_DRIVER_PROBES = frozenset(("bringup", "nvidia-smi", "rocm-smi", "rocminfo", "hl-smi", "dmesg"))
-"""They would answer for the driver of the machine we run on, not for the mounted system's."""
+_DRIVER_PROBES = frozenset(
+    ("bringup", "nvidia-smi", "rocm-smi", "rocminfo", "hl-smi", "dmesg", "lsmod", "env", "ulimit", "systemctl", "keyctl", "getenforce")
+)
+"""They would answer for the machine we run on, its driver, its services, this process, not for the mounted system."""
 
 
 class RootedHost(FileTree):

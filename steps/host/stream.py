@@ -29,10 +29,11 @@ def blocks(path: str) -> Iterator[bytes]:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError) as error:
         raise InputError("log-unreadable", file=path, reason=getattr(error, "strerror", None) or str(error)) from error
+    mode = os.fstat(descriptor).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+        os.close(descriptor)
+        raise InputError("log-unreadable", file=path, reason="not a file")
     with os.fdopen(descriptor, "rb") as file:
-        mode = os.fstat(descriptor).st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
-            raise InputError("log-unreadable", file=path, reason="not a file")
         os.set_blocking(descriptor, True)
         packed = stat.S_ISREG(mode) and file.peek(2)[:2] == _PACKED
         yield from _read(path, cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if packed else file)

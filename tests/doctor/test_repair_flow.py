@@ -42,7 +42,8 @@ def test_every_action_rests_on_the_one_before_and_the_doctor_has_the_last_word()
     assert [action.needs for action in plan.actions[1:4]] == [(one,) for one in ids[:3]]
     proof = plan.actions[-1]
     assert isinstance(proof, Run)
-    assert proof.argv[-3:] == ("doctor", "--gone", "stale-module-on-disk")
+    assert proof.argv[-7:-4] == ("doctor", "--gone", "stale-module-on-disk")
+    assert proof.argv[-4:] == ("--since", "1", "--proof", "modinfo -F version nvidia")
     assert proof.needs == tuple(ids[:-1])
     assert decode(encode(plan)) == plan
 
@@ -72,8 +73,10 @@ def test_steps_of_a_person_between_others_become_questions_of_the_run() -> None:
     assert [type(action) for action in plan.actions][:2] == [Manual, Run]
 
 
-@pytest.mark.parametrize("name", ["stale-module-on-disk", "none"])
-def test_the_second_look_ends_with_20_only_while_the_cause_is_there(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", ["stale-module-on-disk", "dpkg-interrupted", "cpu-only-build-active", "kernel-headers-missing"])
+def test_the_second_look_ends_with_20_where_the_cause_is_there_or_nothing_is_proven(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     capture = {
         "schema": "bringup/capture",
         "version": 1,
@@ -81,9 +84,10 @@ def test_the_second_look_ends_with_20_only_while_the_cause_is_there(name: str, t
         "commands": {
             "modinfo nvidia": {"stdout": "version: 550.90.07\n", "stderr": "", "status": 0},
             "dpkg -l": {"stdout": _STALE_LIST, "stderr": "", "status": 0},
+            "apt-get check": {"stdout": "Reading package lists...", "stderr": "", "status": 0},
         },
     }
     path = tmp_path / "m.json"
     path.write_text(json.dumps(capture))
-    assert _guarded(["doctor", "--gone", name, "--machine", str(path)], {}) == (0 if name == "none" else 20)
+    assert _guarded(["doctor", "--gone", name, "--machine", str(path)], {}) == (0 if name == "dpkg-interrupted" else 20)
     assert capsys.readouterr().out

@@ -7,6 +7,7 @@ from functools import cache
 from steps.doctor.events import (
     builds,
     bus,
+    complaints,
     containers,
     cuda,
     dkms,
@@ -16,6 +17,7 @@ from steps.doctor.events import (
     nccl,
     nodes,
     nvml,
+    outcomes,
     packages,
     peers,
     python,
@@ -32,8 +34,8 @@ from steps.doctor.events.reading import Reader
 def parsers() -> tuple[Parser, ...]:
     """Return the parsers of all origins."""
     return parsers_of(
-        builds, bus, containers, cuda, dkms, faults, kernel, libraries, nccl, nodes, nvml, packages, peers, python, repositories, runs,
-        typed, vendors,
+        builds, bus, complaints, containers, cuda, dkms, faults, kernel, libraries, nccl, nodes, nvml, outcomes, packages, peers, python,
+        repositories, runs, typed, vendors,
     )  # fmt: skip
 
 

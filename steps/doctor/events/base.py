@@ -87,6 +87,15 @@ class Events:
         """Keep an event; of a flood only the first and the last ones are kept, and how many there were."""
         self._kept.setdefault((type(event), event.place.source), _Kept()).add(event)
 
+    def drop(self, past: Callable[[Event], bool]) -> None:
+        """Forget the events for which `past` holds."""
+        for key, kept in list(self._kept.items()):
+            left = [event for event in kept.all() if not past(event)]
+            if len(left) < len(kept.all()):
+                self._kept[key] = fresh = _Kept()
+                for event in left:
+                    fresh.add(event)
+
     def all(self, kind: type[E]) -> tuple[E, ...]:
         """Return the events of a kind in the order of reading; of a flood in one source the first 150 and the last 50."""
         found = [event for (its, _), kept in self._kept.items() if its is kind for event in kept.all() if isinstance(event, kind)]

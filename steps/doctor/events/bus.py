@@ -136,8 +136,8 @@ class BandwidthLimited(Event):
 
 
 @parses(
-    rf"{_ADDRESS}: [\d.]+ Gb/s available PCIe bandwidth, limited by (?P<speed>[\d.]+) ?GT/s(?: PCIe)? x(?P<width>\d+) link at "
-    r"(?P<at>[0-9a-f:.]+) \(capable of [\d.]+ Gb/s with (?P<fast>[\d.]+) ?GT/s(?: PCIe)? x(?P<wide>\d+) link\)",
+    rf"{_ADDRESS}: [\d.]+ Gb/s available PCIe bandwidth, limited by (?P<speed>\d+(?:\.\d+)?) ?GT/s(?: PCIe)? x(?P<width>\d+) link at "
+    r"(?P<at>[0-9a-f:.]+) \(capable of [\d.]+ Gb/s with (?P<fast>\d+(?:\.\d+)?) ?GT/s(?: PCIe)? x(?P<wide>\d+) link\)",
     "available PCIe bandwidth", "limited by",
     lines=2,
 )  # fmt: skip

@@ -38,7 +38,7 @@ def xid(found: re.Match[str], at: Place) -> Xid:
         place=at,
         number=int(found["number"]),
         address=found["address"].lower(),
-        process=pid if pid and pid.isdigit() else None,
+        process=pid if pid and pid.isdecimal() else None,
         text=text,
         caused_by=int(cause[1]) if cause else None,
     )

@@ -17,6 +17,8 @@ _CONTEXT = 16
 _LONGEST = 16_384
 """Of a line, the characters behind are looked at for nothing: no program says so much in one line."""
 _MOST_CARRIED = 4 << 20
+_ENDLESS = re.compile(r"[0-9]{300}")
+"""No program counts so far; to read it as a number would fail."""
 _GOES_ON = re.compile(r"[ \t]*NVRM: *")
 
 
@@ -106,6 +108,8 @@ class Reader:
                 if found.start() > window.first:
                     break
                 covered[key] = window.reaches(found.end())
+                if _ENDLESS.search(found[0]) or _is_quoted(window.text, found):
+                    continue
                 place = Place(source=source, text=_quoted(window.text, found), order=self._order, seconds=window.seconds)
                 event = parser.make(found, place)
                 if event is not None:
@@ -116,6 +120,16 @@ class Reader:
 def _literals(parsers: tuple[Parser, ...]) -> Literals:
     """Return the search for the literals of these parsers, made once."""
     return Literals(literal.encode() for literal in literals_of(parsers))
+
+
+def _is_quoted(text: str, found: re.Match[str]) -> bool:
+    """Return whether a match stands between backticks in a line of prose; what compilers write so ends with an apostrophe."""
+    if "`" not in text:
+        return False
+    before = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
+    end = text.find("\n", found.end())
+    after = text[found.end() : len(text) if end < 0 else end]
+    return before.count("`") % 2 == 1 and "'" not in before.rpartition("`")[2] and "`" in after
 
 
 def _quoted(text: str, found: re.Match[str]) -> str:

@@ -56,7 +56,7 @@ def cards(host: Probes, smi: Smi) -> Cards:
             )
             for gpu in smi.gpus
         ]
-    only = [argv for argv in host.host.recorded() if argv[0] == "lspci" and "10de:" in " ".join(argv)]
+    only = host.forms(lambda argv: argv[0] == "lspci" and "10de:" in " ".join(argv))
     empty = any(host.run(argv).status in (0, None) and not host.run(argv).text.strip() for argv in only)
     return Cards(cards=tuple(found), bus_seen=pci.seen(host), none_listed=empty and not found)
 
@@ -91,9 +91,8 @@ def _row(pci_id: str | None, name: str | None) -> GpuRow | None:
 
 def _loosely(host: Probes) -> Iterator[Card]:
     """Yield the cards of an lspci whose lines were cut: a device id, or a name in brackets, is enough."""
-    for argv in host.host.recorded():
-        if argv[0] != "lspci":
-            continue
+    usual = (("lspci", "-nn"),) if host.listdir(pci.DEVICES) is None else ()
+    for argv in host.forms(lambda argv: argv[0] == "lspci", *usual):
         text = host.run(argv).text
         named = [found for found in _IN_BRACKETS.finditer(text) if "Audio" not in found[0]]
         ids = [found[0].lower() for found in re.finditer(r"\b10de:[0-9a-fA-F]{4}\b", text)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from steps.doctor.events.builds import Wheel
 from steps.doctor.events.libraries import LibraryMissing, LibraryThere
+from steps.doctor.numbers import whole
 from steps.doctor.told import Told
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ def _present(seen: Evidence, wanted: LibraryMissing) -> Iterator[tuple[int, Told
                 yield major, there
     for wheel in seen.all(Wheel):
         if wanted.kind == "cudnn" and wheel.name.startswith("nvidia-cudnn"):
-            yield int(wheel.version.partition(".")[0]), wheel
+            major = whole(wheel.version.partition(".")[0])
+            if major is not None:
+                yield major, wheel
         elif wanted.kind == "cuda" and (own := re.fullmatch(r"nvidia-\w+-cu(1[1-9])", wheel.name)) and "cudnn" not in wheel.name:
             yield int(own[1]), wheel
     for row in seen.packages.rows:

@@ -10,6 +10,7 @@ import msgspec
 from steps.detect import pci
 from steps.detect.probes import Probes
 from steps.doctor.facts.readings import Readings
+from steps.doctor.numbers import number
 from steps.doctor.told import Place, Told
 
 
@@ -72,7 +73,7 @@ def _of_sysfs(host: Probes) -> Iterator[LinkSeen]:
         at = f"{pci.DEVICES}/{device.address}"
         names = ("current_link_speed", "max_link_speed", "current_link_width", "max_link_width")
         told = [host.line(f"{at}/{name}") for name in names]
-        speed, most, width, widest = (_number(text) for text in told)
+        speed, most, width, widest = (number(text) for text in told)
         if width or speed:
             text = ", ".join(f"{name} {value}" for name, value in zip(names, told, strict=True) if value)
             yield LinkSeen(
@@ -84,11 +85,11 @@ def _of_sysfs(host: Probes) -> Iterator[LinkSeen]:
 def _above(host: Probes, device: pci.Device) -> int | None:
     """Return the lanes that the board gives a card: those of its port, less what ports of the same device lead elsewhere."""
     above = device.branch[-2] if len(device.branch) > 1 else None
-    lanes = _lanes(_number(host.line(f"{pci.DEVICES}/{above}/max_link_width"))) if above else None
+    lanes = _lanes(number(host.line(f"{pci.DEVICES}/{above}/max_link_width"))) if above else None
     if above is None or lanes is None:
         return None
     sisters = [name for name in host.listdir(pci.DEVICES) or () if name != above and name[:-1] == above[:-1]]
-    taken = sum(_lanes(_number(host.line(f"{pci.DEVICES}/{name}/current_link_width"))) or 0 for name in sisters)
+    taken = sum(_lanes(number(host.line(f"{pci.DEVICES}/{name}/current_link_width"))) or 0 for name in sisters)
     return max(lanes - taken, 1) if len(device.branch) == 2 else lanes
 
 
@@ -106,19 +107,12 @@ def _of_readings(told: tuple[Readings, ...]) -> Iterator[LinkSeen]:
         )  # fmt: skip
 
 
-def _lanes(number: float | None) -> int | None:
-    return int(number) if number and number <= 32 else None
-
-
-def _number(text: str | None) -> float | None:
-    found = re.match(r"[\d.]+", text or "")
-    return float(found[0]) if found and found[0].strip(".") else None
+def _lanes(told: float | None) -> int | None:
+    return int(told) if told and 0 < told <= 32 else None
 
 
 def _of_lspci(host: Probes) -> Iterator[LinkSeen]:
-    for argv in host.host.recorded():
-        if argv[0] != "lspci":
-            continue
+    for argv in host.forms(lambda argv: argv[0] == "lspci"):
         text = host.run(argv).stdout
         for block in re.split(r"\n(?=\S*[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] )", text):
             able, now = _CAPABLE.search(block), _STATE.search(block)
@@ -128,8 +122,8 @@ def _of_lspci(host: Probes) -> Iterator[LinkSeen]:
                 continue
             yield LinkSeen(
                 place=Place(source=" ".join(argv), text="; ".join(part[0] for part in (able, now) if part)),
-                address=head["address"] if head else None, speed=float(now["speed"]), most_speed=float(able["speed"]) if able else None,
-                width=int(now["width"]), most_width=int(able["width"]) if able else None,
+                address=head["address"] if head else None, speed=number(now["speed"]), most_speed=number(able["speed"]) if able else None,
+                width=_lanes(number(now["width"])), most_width=_lanes(number(able["width"])) if able else None,
                 fewer="(downgraded)" in now[0].partition("Width x")[2],
             )  # fmt: skip
 
@@ -148,18 +142,18 @@ _SPEEDS = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0}
 
 
 def _of_query(host: Probes) -> Iterator[LinkSeen]:
-    for argv in host.host.recorded():
+    for argv in host.forms(lambda argv: argv[0].rsplit("/", 1)[-1] == "nvidia-smi"):
         query = next((part.partition("=")[2] for part in argv if part.startswith("--query-gpu=")), "")
         names = [_FIELDS.get(name.strip(), "") for name in query.split(",")]
         if not {"gen", "width"} & set(names):
             continue
         for line in host.run(argv).stdout.splitlines():
             cells = dict(zip(names, (cell.strip() for cell in line.split(",")), strict=False))
-            width, gen = _number(cells.get("width")), _number(cells.get("gen"))
+            width, gen = number(cells.get("width")), number(cells.get("gen"))
             if width is None and gen is None:
                 continue
             yield LinkSeen(
                 place=Place(source=" ".join(argv), text=line.strip()), address=cells.get("address"),
-                speed=_SPEEDS.get(int(gen or 0)), most_speed=_SPEEDS.get(int(_number(cells.get("most_gen")) or 0)),
-                width=_lanes(width), most_width=_lanes(_number(cells.get("most_width"))), busy=_number(cells.get("busy")),
+                speed=_SPEEDS.get(int(gen or 0)), most_speed=_SPEEDS.get(int(number(cells.get("most_gen")) or 0)),
+                width=_lanes(width), most_width=_lanes(number(cells.get("most_width"))), busy=number(cells.get("busy")),
             )  # fmt: skip

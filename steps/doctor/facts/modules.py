@@ -72,7 +72,7 @@ def modules(host: Probes) -> Modules:
 def _loaded(host: Probes) -> tuple[str, ...] | None:
     text = host.read("/proc/modules")
     if text is None:
-        text = host.run(("lsmod",)).stdout if ("lsmod",) in host.host.recorded() else None
+        text = host.run(("lsmod",)).stdout
     if not text:
         return None
     return tuple(name for name in re.findall(r"^(\w+)\s+\d+\s", text, re.MULTILINE))
@@ -85,19 +85,9 @@ _OURS = re.compile(
 
 def _files(host: Probes) -> tuple[OnDisk, ...] | None:
     seen, found = False, []
-    for argv in host.host.recorded():
-        if argv[0] in ("find", "ls", "locate") and "/lib/modules" in " ".join(argv):
-            seen = True
-            text = host.run(argv).stdout
-            found += [
-                OnDisk(
-                    place=Place(source=" ".join(argv), text=match[0]),
-                    kernel=match["kernel"],
-                    path=match[0],
-                    name=match["name"].replace("-", "_"),
-                )
-                for match in _OURS.finditer(text)
-            ]
+    for argv in host.forms(lambda argv: argv[0] in ("find", "ls", "locate") and "/lib/modules" in " ".join(argv)):
+        seen = True
+        found += [_on_disk(match, " ".join(argv)) for match in _OURS.finditer(host.run(argv).stdout)]
     for kernel in host.listdir("/lib/modules") or ():
         if not kernel[:1].isdigit() or host.listdir(f"/lib/modules/{kernel}") is None:
             continue
@@ -105,18 +95,20 @@ def _files(host: Probes) -> tuple[OnDisk, ...] | None:
         for place in PLACES:
             for path in host.glob(f"/lib/modules/{kernel}/{place}/nvidia*.ko*"):
                 if match := _OURS.search(path):
-                    found.append(
-                        OnDisk(place=Place(source=path, text=path), kernel=kernel, path=path, name=match["name"].replace("-", "_"))
-                    )
+                    found.append(_on_disk(match, path))
     return tuple(found) if seen or found else None
+
+
+def _on_disk(found: re.Match[str], source: str) -> OnDisk:
+    place = Place(source=source, text=found[0])
+    return OnDisk(place=place, kernel=found["kernel"], path=found[0], name=found["name"].replace("-", "_"))
 
 
 _DKMS = re.compile(r"^(?P<module>[\w.+-]+)(?:/|, ?)(?P<version>[^,:\s]+)(?:, ?(?P<kernel>[^,:\s]+), ?\w+)?: ?(?P<state>\w+)", re.MULTILINE)
 
 
 def _dkms(host: Probes) -> tuple[Dkms, ...] | None:
-    asked = DKMS in host.host.recorded() or (not host.host.rehearsal and bool(host.listdir("/var/lib/dkms")))
-    if not asked:
+    if not host.forms(lambda argv: argv == DKMS, *((DKMS,) if host.listdir("/var/lib/dkms") else ())):
         return None
     result = host.run(DKMS)
     if result.status == 127:
@@ -146,7 +138,7 @@ def _settings(host: Probes) -> Iterator[Setting]:
         for at in ("/etc/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d")
         for path in host.glob(f"{at}/*.conf")
     ]
-    texts += [(" ".join(argv), host.run(argv).stdout) for argv in host.host.recorded() if argv[0] == "grep" and "modprobe.d" in argv[-1]]
+    texts += [(" ".join(argv), host.run(argv).stdout) for argv in host.forms(lambda argv: argv[0] == "grep" and "modprobe.d" in argv[-1])]
     for source, text in texts:
         for found in _SETTING.finditer(text):
             if _CONCERNED.search(found[0]):
@@ -157,8 +149,6 @@ def _settings(host: Probes) -> Iterator[Setting]:
 def _leftovers(host: Probes) -> Iterator[Fact]:
     for path in leftovers_of(host):
         yield fact(path, path)
-    for argv in host.host.recorded():
-        if argv[0] in ("ls", "which", "locate") and (
-            found := re.search(r"/\S*/nvidia-(?:uninstall|installer)\b\S*", host.run(argv).stdout)
-        ):
+    for argv in host.forms(lambda argv: argv[0] in ("ls", "which", "locate")):
+        if found := re.search(r"/\S*/nvidia-(?:uninstall|installer)\b\S*", host.run(argv).stdout):
             yield fact(found[0], " ".join(argv))

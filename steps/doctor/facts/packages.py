@@ -54,7 +54,6 @@ class Packages(Record):
 
     manager: Manager | None = None
     rows: tuple[Row, ...] = ()
-    upgradable: tuple[Upgradable, ...] = ()
     held: tuple[str, ...] | None = None
     """Names that were told to stay as they are; `None` when nobody asked."""
     whole: bool = False
@@ -99,27 +98,26 @@ def packages(host: Probes) -> Packages:
     if status is not None:
         rows = tuple(_from_status(status))
         held = tuple(row.name for row in rows if row.state[:1] == "h")
-        return Packages(manager="apt", rows=rows, held=held or _held(host) or (), upgradable=_upgradable(host), whole=True)
+        return Packages(manager="apt", rows=rows, held=held or (_held(host) if host.host.rehearsal else None) or (), whole=True)
     rows = tuple(row for argv in _lists(host) for row in _listed(host, argv))
-    return Packages(manager=_manager(host, rows), rows=rows, upgradable=_upgradable(host), held=_held(host))
+    return Packages(manager=_manager(host, rows), rows=rows, held=_held(host))
 
 
 def _manager(host: Probes, rows: tuple[Row, ...]) -> Manager | None:
     sources = {row.place.source.split()[0] for row in rows}
+    recorded = {argv[0] for argv in host.forms(lambda _: True)}
     kinds: tuple[tuple[Manager, set[str]], ...] = (("apt", {"dpkg", "apt"}), ("dnf", {"rpm", "yum", "dnf"}), ("pacman", {"pacman"}))
-    return next((manager for manager, names in kinds if sources & names or any(argv[0] in names for argv in host.host.recorded())), None)
+    return next((manager for manager, names in kinds if sources & names or recorded & names), None)
+
+
+_LISTS = (("dpkg", "-l"), ("rpm", "-qa"), ("pacman", "-Q"), ("yum", "info"), ("dnf", "info"))
 
 
 def _lists(host: Probes) -> tuple[tuple[str, ...], ...]:
     """Return the commands that list packages: the recorded ones, on a real machine the one that its database wants."""
-    recorded = host.host.recorded()
-    if recorded or host.host.rehearsal:
-        return tuple(
-            argv for argv in recorded if argv[:2] in (("dpkg", "-l"), ("rpm", "-qa"), ("pacman", "-Q"), ("yum", "info"), ("dnf", "info"))
-        )
-    if host.exists("/var/lib/rpm") or host.exists("/usr/lib/sysimage/rpm"):
-        return (("rpm", "-qa"),)
-    return (("pacman", "-Q"),) if host.exists("/var/lib/pacman") else ()
+    databases = (("/var/lib/rpm", ("rpm", "-qa")), ("/usr/lib/sysimage/rpm", ("rpm", "-qa")), ("/var/lib/pacman", ("pacman", "-Q")))
+    usual = dict.fromkeys(argv for path, argv in databases if not host.host.rehearsal and host.exists(path))
+    return host.forms(lambda argv: argv[:2] in _LISTS, *usual)
 
 
 def _listed(host: Probes, argv: tuple[str, ...]) -> Iterator[Row]:
@@ -184,10 +182,10 @@ def _from_status(text: str) -> Iterator[Row]:
 _UPGRADABLE = re.compile(r"^(?P<name>[a-z0-9][\w.+-]*)/\S+ (?P<new>\S+) \w+(?: \[upgradable from: (?P<old>\S+)\])?", re.MULTILINE)
 
 
-def _upgradable(host: Probes) -> tuple[Upgradable, ...]:
-    """Return what `apt list --upgradable` was recorded to say; on a real machine it is not asked, for it may take seconds."""
+def upgradable(host: Probes) -> tuple[Upgradable, ...]:
+    """Return what `apt list --upgradable` says; it may take seconds."""
     argv = ("apt", "list", "--upgradable")
-    text = host.run(argv).text if argv in host.host.recorded() else ""
+    text = host.run(argv).text
     return tuple(
         Upgradable(place=_place(" ".join(argv), found), name=found["name"], old=found["old"], new=found["new"])
         for found in _UPGRADABLE.finditer(text)
@@ -195,8 +193,5 @@ def _upgradable(host: Probes) -> tuple[Upgradable, ...]:
 
 
 def _held(host: Probes) -> tuple[str, ...] | None:
-    argv = ("apt-mark", "showhold")
-    if argv not in host.host.recorded():
-        return None
-    result = host.run(argv)
-    return tuple(result.stdout.split()) if result.status in (0, None) else None
+    result = host.run(("apt-mark", "showhold"))
+    return tuple(result.stdout.split()) if result.status == 0 or result.stdout else None

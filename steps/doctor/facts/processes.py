@@ -13,8 +13,7 @@ _LISTS = ("ps", "pstree", "lslocks", "pgrep", "top")
 
 def processes(host: Probes) -> tuple[Fact, ...] | None:
     """Return the lines of every list of processes; `None` when nobody looked."""
-    recorded = tuple(argv for argv in host.host.recorded() if argv[0] in _LISTS)
-    asked = recorded or (() if host.host.rehearsal else (_ASKED,))
+    asked = host.forms(lambda argv: argv[0] in _LISTS, _ASKED)
     if not asked:
         return None
     return tuple(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from steps.detect.probes import Probes
 from steps.doctor.facts.readings import Readings
+from steps.doctor.numbers import number
 from steps.doctor.told import Fact, Place, Told
 
 
@@ -24,9 +25,9 @@ class Answered(Told):
         """Return the number of the first of these cells that holds one."""
         for name in names:
             told = self.at(name)
-            found = re.match(r"-?\d+(?:\.\d+)?", told.value) if told else None
-            if found:
-                return float(found[0])
+            found = number(told.value) if told is not None else None
+            if found is not None:
+                return found
         return None
 
 
@@ -35,7 +36,7 @@ _ASKED = re.compile(r"--query-(?:gpu|remapped-rows|retired-pages)=(\S+)")
 
 def answers(host: Probes) -> tuple[Answered, ...]:
     """Return the lines of every recorded query, in order; a heading is none."""
-    return tuple(line for argv in host.host.recorded() if argv[0].rsplit("/", 1)[-1] == "nvidia-smi" for line in _lines(host, argv))
+    return tuple(line for argv in host.forms(lambda argv: argv[0].rsplit("/", 1)[-1] == "nvidia-smi") for line in _lines(host, argv))
 
 
 def _lines(host: Probes, argv: tuple[str, ...]) -> Iterator[Answered]:

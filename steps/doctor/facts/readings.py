@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from steps.detect.probes import Probes
+from steps.doctor.numbers import number
 from steps.doctor.told import Fact, Place
 from steps.model.base import Record
 
@@ -23,8 +24,8 @@ class Readings(Record):
 
     def number(self, path: str) -> float | None:
         """Return the number that a reading begins with, without its unit, or `None`."""
-        found = re.match(r"-?\d+(?:\.\d+)?", (told.value if (told := self.at(path)) else ""))
-        return float(found[0]) if found else None
+        told = self.at(path)
+        return number(told.value) if told is not None else None
 
     def active(self, path: str) -> bool | None:
         """Return whether a reading says yes (`Active`, `Yes`, `Enabled`); `None` when it says neither that nor the opposite."""
@@ -35,8 +36,7 @@ class Readings(Record):
 
 def readings(host: Probes) -> tuple[Readings, ...]:
     """Return the readings of every GPU in every recorded `-q`; on a real machine it is asked once."""
-    recorded = [argv for argv in host.host.recorded() if argv[0].rsplit("/", 1)[-1] == "nvidia-smi" and "-q" in argv and "-x" not in argv]
-    asked = recorded or ([] if host.host.rehearsal else [("nvidia-smi", "-q")])
+    asked = host.forms(lambda argv: argv[0].rsplit("/", 1)[-1] == "nvidia-smi" and "-q" in argv and "-x" not in argv, ("nvidia-smi", "-q"))
     return tuple(found for argv in asked for found in parsed(host.run(argv, timeout=15).stdout, " ".join(argv)))
 
 

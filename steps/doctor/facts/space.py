@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 from steps.detect.probes import Probes
+from steps.doctor.numbers import number
 from steps.doctor.told import Place, Told
 
+DF = ("df", "-h")
 _UNITS = {"": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 _DF = re.compile(
     r"^(?P<device>\S+)\s+(?:\w+\s+)?(?P<size>[\d.]+)(?P<size_unit>[KMGTP]?)i?B?\s+(?P<used>[\d.]+)(?P<used_unit>[KMGTP]?)i?B?\s+"
@@ -32,23 +34,25 @@ class FileSystem(Told):
 
 def file_systems(host: Probes) -> tuple[FileSystem, ...]:
     """Return every file system that a recorded list names; on a real machine df is asked."""
-    recorded = tuple(argv for argv in host.host.recorded() if argv[0] in ("df", "lsblk"))
-    asked = recorded or (() if host.host.rehearsal else (("df", "-h"),))
     found: list[FileSystem] = []
-    for argv in asked:
+    for argv in host.forms(lambda argv: argv[0] in ("df", "lsblk"), DF):
         text, source = host.run(argv, timeout=5).stdout, " ".join(argv)
         for line in _DF.finditer(text):
             place = Place(source=source, text=" ".join(line[0].split()))
             size, free = _bytes(line["size"], line["size_unit"]), _bytes(line["free"], line["free_unit"])
+            if size is None:
+                continue
             found.append(FileSystem(place=place, device=line["device"], on=line["on"], size=size, free=free))
         for line in _BLOCK.finditer(text):
             place = Place(source=source, text=" ".join(line[0].split()))
-            found.append(FileSystem(place=place, device=line["device"], on=line["on"], size=_bytes(line["size"], line["unit"]), free=None))
+            if (size := _bytes(line["size"], line["unit"])) is not None:
+                found.append(FileSystem(place=place, device=line["device"], on=line["on"], size=size, free=None))
     return tuple(found)
 
 
-def _bytes(number: str, unit: str) -> int:
-    return int(float(number) * _UNITS[unit])
+def _bytes(told: str, unit: str) -> int | None:
+    found = number(told)
+    return None if found is None else int(found * _UNITS[unit])
 
 
 def holding(systems: tuple[FileSystem, ...], path: str) -> FileSystem | None:

@@ -73,8 +73,8 @@ def _on_disk(host: Probes) -> Iterator[Fact]:
 
 def modinfos(host: Probes) -> tuple[tuple[str, ...], ...]:
     """Return the questions about the module of the running kernel that can be answered here."""
-    recorded = tuple(argv for argv in host.host.recorded() if argv[0] == "modinfo" and "-k" not in argv and argv[-1] == "nvidia")
-    return recorded or (("modinfo", "nvidia"),)
+    usual = ("modinfo", "nvidia")
+    return host.forms(lambda argv: argv[0] == "modinfo" and "-k" not in argv and argv[-1] == "nvidia", usual) or (usual,)
 
 
 def _user(host: Probes, events: Events, packages: Packages) -> Iterator[Fact]:
@@ -92,10 +92,9 @@ def _user(host: Probes, events: Events, packages: Packages) -> Iterator[Fact]:
     for error in events.all(NvmlError):
         if error.library:
             yield Fact(place=error.place, value=error.library)
-    for argv in host.host.recorded():
-        if argv[0] == "nvidia-smi" and (
-            said := re.search(r"^.*NVIDIA-SMI\s+version\s*:\s*([\d.]+).*$", host.run(argv).stdout, re.MULTILINE)
-        ):
+    for argv in host.forms(lambda argv: argv[0] == "nvidia-smi"):
+        said = re.search(r"^.*NVIDIA-SMI\s+version\s*:\s*([\d.]+).*$", host.run(argv).stdout, re.MULTILINE)
+        if said is not None:
             yield Fact(place=Place(source=" ".join(argv), text=said[0].strip()), value=said[1])
 
 

@@ -170,7 +170,9 @@ def windows_driver(seen: Evidence, candidate: Candidate) -> Plan:
 
 @repairs("fabricmanager-not-running")
 def fabric_runs(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return the start of the service, after its package where that is not here."""
+    """Return the start of the service, after its package where that is not here; of one that runs, its restart."""
+    if candidate.variant == "active":
+        return Plan(steps=(run("restart-fabric", "systemctl", "restart", "nvidia-fabricmanager", live=True),), verify=proof("fabric"))
     start = service("fabric-start", "nvidia-fabricmanager.service")
     if seen.packages.named(r"(nvidia-fabric-?manager|cuda-drivers-fabricmanager)(-.*)?"):
         return Plan(steps=(start,), verify=proof("fabric"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 import msgspec
@@ -25,7 +26,8 @@ def repair_plan(cause: Diagnosis, target: Target, made: float, *, of_run: str | 
     if not any(step.actions for step in _for(cause, target)):
         return Plan(made=made, target=target, profile=Profile(), actions=(), repairs=of_run)
     actions = _chained(_named(_for(cause, target)))
-    return Plan(made=made, target=target, profile=Profile(), actions=(*actions, _proof(cause, actions, target)), repairs=of_run)
+    proof = _proof(cause, actions, target, made)
+    return Plan(made=made, target=target, profile=Profile(), actions=(*actions, proof), repairs=of_run)
 
 
 def _for(cause: Diagnosis, target: Target) -> tuple[Step, ...]:
@@ -63,9 +65,10 @@ def _chained(actions: Iterator[AnyAction]) -> tuple[AnyAction, ...]:
     return tuple(found)
 
 
-def _proof(cause: Diagnosis, actions: tuple[AnyAction, ...], target: Target) -> Run:
-    """Return the last action: the doctor looks again, at what is and not at old logs, and no longer finds the cause."""
-    argv = (*resources.self_command(), "doctor", "--gone", cause.id, *target.options)
+def _proof(cause: Diagnosis, actions: tuple[AnyAction, ...], target: Target, made: float) -> Run:
+    """Return the last action: the doctor looks again, at what is and was said since, finds the cause no more, and runs its proof."""
+    proof = ("--proof", shlex.join(cause.repair.verify.command)) if cause.repair.verify is not None else ()
+    argv = (*resources.self_command(), "doctor", "--gone", cause.id, "--since", f"{made:.0f}", *proof, *target.options)
     return Run(
         id=PROOF,
         title=phrase("repair.flow.proof"),

@@ -32,8 +32,7 @@ def inside(seen: Evidence, error: NvmlError | None) -> bool:
 
 def host_works(seen: Evidence) -> bool:
     """Whether nvidia-smi on the host lists GPUs."""
-    listed = seen.host.run(("nvidia-smi", "-L")).stdout if ("nvidia-smi", "-L") in seen.host.host.recorded() else ""
-    return seen.driver_answers is True or listed.startswith("GPU ")
+    return seen.driver_answers is True or seen.host.run(("nvidia-smi", "-L")).stdout.startswith("GPU ")
 
 
 def _no_cgroups(seen: Evidence) -> Fact | None:
@@ -49,9 +48,9 @@ def no_driver(seen: Evidence) -> Answer:
     """The driver's library and tool are missing on the host itself."""
     failed = seen.first(HookFailed, lambda event: event.reason == "no-library")
     library = seen.first(NvmlError, lambda event: event.trouble == "library-not-found" and not event.place.in_container)
-    tool = _tool_missing_on_host(seen)
     if failed is None and library is None:
         return None
+    tool = _tool_missing_on_host(seen)
     if host_works(seen):
         return out(*(seen.cards.cards[:1]))
     packages = [row for row in seen.packages.rows if row.driver and row.installed]
@@ -61,11 +60,9 @@ def no_driver(seen: Evidence) -> Answer:
 
 
 def _tool_missing_on_host(seen: Evidence) -> Fact | ToolMissing | None:
-    argv = ("nvidia-smi",)
-    if argv in seen.host.host.recorded():
-        said = seen.host.run(argv)
-        if said.status == 127 or "not found" in said.text:
-            return fact("127", "nvidia-smi", said.text.strip() or "nvidia-smi: command not found")
+    said = seen.host.run(("nvidia-smi",))
+    if said.status == 127 or "not found" in said.text:
+        return fact("127", "nvidia-smi", said.text.strip() or "nvidia-smi: command not found")
     return seen.first(ToolMissing, lambda event: not event.place.in_container)
 
 
@@ -86,7 +83,7 @@ def lost_cgroup(seen: Evidence) -> Answer:
 
 
 def _systemd(seen: Evidence) -> Fact | None:
-    text = seen.host.run(("systemctl", "--version")).stdout if ("systemctl", "--version") in seen.host.host.recorded() else ""
+    text = seen.host.run(("systemctl", "--version")).stdout
     return fact(text.split()[1], "systemctl --version", text.partition("\n")[0]) if len(text.split()) > 1 else None
 
 
@@ -169,7 +166,8 @@ def _gone(seen: Evidence, gone: FileGone) -> Answer:
         return None  # made with the module of its name, and by no specification
     file = gone.path.rpartition("/")[2]
     stem = f"{file.partition('.so')[0]}.so."
-    listed = (line for argv in seen.host.host.recorded() if argv[0] in ("ls", "find") for line in seen.host.run(argv).stdout.splitlines())
+    lists = seen.host.forms(lambda argv: argv[0] in ("ls", "find"), ("ls", f"{gone.path.rpartition('/')[0]}/"))
+    listed = (line for argv in lists for line in seen.host.run(argv).stdout.splitlines())
     other = next((line.strip() for line in listed if stem in line and file not in line), None)
     return found(STRONG if other else LIKELY, gone, fact(other, "ls") if other else None, variant="gone", path=gone.path)
 
@@ -178,7 +176,7 @@ def _spec_version(seen: Evidence) -> Fact | None:
     """Return the driver version that the specification's file names carry."""
     files = ("/etc/cdi/nvidia.yaml", "/var/run/cdi/nvidia.yaml", "/run/cdi/nvidia.yaml", "/etc/cdi/nvidia.json", "/run/cdi/nvidia.json")
     texts = [(path, seen.host.read(path) or "") for path in files]
-    shown = [argv for argv in seen.host.host.recorded() if argv[0] in ("cat", "grep", "head") and "/cdi/" in " ".join(argv)]
+    shown = seen.host.forms(lambda argv: argv[0] in ("cat", "grep", "head") and "/cdi/" in " ".join(argv))
     for path, text in (*texts, *((" ".join(argv), seen.host.run(argv).stdout) for argv in shown)):
         name = re.search(r"\S*\.so\.(\d{3}\.\d+(?:\.\d+)?)", text)
         if name:
@@ -215,9 +213,8 @@ def slow_start(seen: Evidence) -> Answer:
 
 
 def _persistence_off(seen: Evidence) -> Fact | None:
-    for argv in seen.host.host.recorded():
-        if argv[0] == "nvidia-smi" and any("persistence_mode" in word for word in argv):
-            line = next((line for line in seen.host.run(argv).stdout.splitlines() if "Disabled" in line), None)
-            if line:
-                return fact("Disabled", " ".join(argv), line)
+    for argv in seen.host.forms(lambda argv: argv[0] == "nvidia-smi" and any("persistence_mode" in word for word in argv)):
+        line = next((line for line in seen.host.run(argv).stdout.splitlines() if "Disabled" in line), None)
+        if line:
+            return fact("Disabled", " ".join(argv), line)
     return next((value for one in seen.readings if one.active("Persistence Mode") is False and (value := one.at("Persistence Mode"))), None)

@@ -37,14 +37,17 @@ def _switched(seen: Evidence) -> Fact | None:
     return fact(card.name or "", card.place.source, card.place.text) if card is not None else None
 
 
+def _asks_fabric(argv: tuple[str, ...]) -> bool:
+    return argv[:2] in (("systemctl", "is-active"), ("systemctl", "status")) and "fabricmanager" in argv[-1]
+
+
 def _service(seen: Evidence) -> Fact | None:
     """Return what systemd says of the fabric manager."""
-    for argv in seen.host.host.recorded():
-        if argv[:2] in (("systemctl", "is-active"), ("systemctl", "status")) and "fabricmanager" in argv[-1]:
-            text = seen.host.run(argv).text.strip()
-            word = re.search(r"\b(active|inactive|failed|unknown|not be found|activating)\b", text)
-            if word:
-                return fact(word[1], " ".join(argv), text.partition("\n")[0])
+    for argv in seen.host.forms(_asks_fabric, ("systemctl", "is-active", "nvidia-fabricmanager")):
+        text = seen.host.run(argv).text.strip()
+        word = re.search(r"\b(active|inactive|failed|unknown|not be found|activating)\b", text)
+        if word:
+            return fact(word[1], " ".join(argv), text.partition("\n")[0])
     return None
 
 
@@ -63,7 +66,7 @@ def not_running(seen: Evidence) -> Answer:
         return found(LIKELY, failed, switched) if failed is not None and switched is not None else None
     service = _service(seen)
     if service is not None and service.value == "active":
-        return found(POSSIBLE, waiting, service)
+        return found(POSSIBLE, waiting, service, variant="active")
     return found(CERTAIN if service else STRONG, waiting, service, _switched(seen))
 
 
@@ -115,13 +118,11 @@ def hmm(seen: Evidence) -> Answer:
 
 def _uvm_node(seen: Evidence) -> Fact | None:
     """Return a list of the device nodes in which that of UVM is missing."""
-    for argv in seen.host.host.recorded():
-        if argv[0] == "ls" and any("/dev/nvidia" in word for word in argv):
-            text = seen.host.run(argv).text
-            if "/dev/nvidia0" in text and "nvidia-uvm" not in text:
-                return fact("absent", " ".join(argv), next(line for line in text.splitlines() if "/dev/nvidia0" in line))
-            if "nvidia-uvm" in text and "No such file" in text:
-                return fact("absent", " ".join(argv), next(line for line in text.splitlines() if "nvidia-uvm" in line))
+    for argv, text in seen.nodes:
+        if "/dev/nvidia0" in text and "nvidia-uvm" not in text:
+            return fact("absent", " ".join(argv), next(line for line in text.splitlines() if "/dev/nvidia0" in line))
+        if "nvidia-uvm" in text and "No such file" in text:
+            return fact("absent", " ".join(argv), next(line for line in text.splitlines() if "nvidia-uvm" in line))
     return None
 
 
@@ -129,7 +130,7 @@ def _uvm_node(seen: Evidence) -> Fact | None:
 def uvm(seen: Evidence) -> Answer:
     """CUDA says 999, and the module of unified memory or its node is missing or lost its state."""
     failed = error(seen, 999)
-    node = _uvm_node(seen)
+    node = _uvm_node(seen) if failed is not None else None
     unloaded = seen.modules.loads("nvidia_uvm") is False and seen.modules.loads("nvidia") is True
     module = fact("absent", "lsmod", "nvidia, but no nvidia_uvm") if unloaded else None
     woke = next((event for event in seen.all(CudaError) if re.search(r"suspend|resume", event.place.text, re.IGNORECASE)), None)
@@ -222,9 +223,9 @@ def shadowed(seen: Evidence) -> Answer:
     """A library of a wheel met an older one that the search path gives first."""
     symbol = seen.first(SymbolMissing)
     older = seen.first(CudnnVersions, lambda event: event.loaded < event.built)
-    path = _search_path(seen)
     if symbol is None and older is None:
         return None
+    path = _search_path(seen)
     outside = _outside(seen, symbol)
     if older is not None and symbol is None:
         return found(
@@ -243,7 +244,7 @@ def _spelt(version: tuple[int, int]) -> str:
 
 
 def _search_path(seen: Evidence) -> Fact | None:
-    text = seen.host.run(("env",)).stdout if ("env",) in seen.host.host.recorded() else ""
+    text = seen.host.run(("env",)).stdout
     line = re.search(r"^LD_LIBRARY_PATH=(\S*/(?:cuda|nvidia)\S*)$", text, re.MULTILINE)
     return fact(line[1], "env", line[0]) if line else None
 
@@ -252,7 +253,7 @@ def _outside(seen: Evidence, symbol: SymbolMissing | None) -> Fact | None:
     """Return the line of ldd that takes the library from a toolkit's folder."""
     if symbol is None or not symbol.library:
         return None
-    text = seen.host.run(("ldd",)).stdout if ("ldd",) in seen.host.host.recorded() else ""
+    text = "".join(seen.host.run(argv).stdout for argv in seen.host.forms(lambda argv: argv == ("ldd",)))
     line = re.search(rf"^\s*{re.escape(symbol.library)} => (/usr/local/cuda\S*|/usr/lib\S*).*$", text, re.MULTILINE)
     return fact(line[1], "ldd", line[0].strip()) if line else None
 
@@ -261,9 +262,9 @@ def _outside(seen: Evidence, symbol: SymbolMissing | None) -> Fact | None:
 def mig(seen: Evidence) -> Answer:
     """A card is split, and into nothing."""
     none = seen.first(NoDevices)
-    text = seen.host.run(("nvidia-smi",)).stdout
-    enabled = re.search(r"^\|[^|\n]*\|[^|\n]*\|\s+Enabled\*? +\|\s*$", text, re.MULTILINE)
     read = next((value for one in seen.readings if (value := one.at("MIG Mode/Current")) is not None and value.value == "Enabled"), None)
+    text = seen.host.run(("nvidia-smi",)).stdout if seen.rehearsal or read is not None or none is not None else ""
+    enabled = re.search(r"^\|[^|\n]*\|[^|\n]*\|\s+Enabled\*? +\|\s*$", text, re.MULTILINE)
     shown = fact("Enabled", "nvidia-smi", enabled[0].strip()) if enabled else read
     if shown is None:
         return None

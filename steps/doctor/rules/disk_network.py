@@ -98,8 +98,7 @@ def _proxy(seen: Evidence) -> Fact | None:
         for pattern in _PROXY_FILES
         for path in (seen.host.glob(pattern) if "*" in pattern else (pattern,))
     ]
-    if seen.asked("env"):
-        texts.append(("env", seen.host.run(("env",)).stdout))
+    texts.append(("env", seen.host.run(("env",)).stdout))
     for source, text in texts:
         line = re.search(
             r"^[^#\n]*(?:https?_proxy|HTTPS?_PROXY|Acquire::https?::Proxy|^proxy)\b[^\n]*?(?P<url>\w[\w.-]*:\d{2,5})[^\n]*$",

@@ -7,6 +7,7 @@ from steps.doctor.events.libraries import LibrariesSkipped
 from steps.doctor.events.python import CardUnfit, NoGpuSeen, NoKernelImage, Visible
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts import libraries
+from steps.doctor.numbers import whole
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
 from steps.doctor.told import Fact, fact
 
@@ -145,16 +146,16 @@ def compiler_too_new(seen: Evidence) -> Answer:
 def hidden(seen: Evidence) -> Answer:
     """A program sees no GPU, and the variable names none that is there."""
     none = seen.first(NoGpuSeen)
-    told = _told_visible(seen)
+    told = _told_visible(seen) if none is not None else None
     if none is None or told is None:
         return None
     count = _gpus(seen)
     words = [word.strip() for word in told.value.split(",") if word.strip()]
     if not words or words[0] in ("-1", "NoDevFiles", "none"):
         return found(CERTAIN, none, told, variant="all", value=told.value)
-    if not words[0].isdigit():
+    first = whole(words[0])
+    if first is None:
         return None
-    first = int(words[0])
     if count is None:
         return found(LIKELY, none, told, value=told.value) if first > 0 else None
     if first < count:
@@ -164,7 +165,7 @@ def hidden(seen: Evidence) -> Answer:
 
 def _told_visible(seen: Evidence) -> Visible | Fact | None:
     """Return what the variable is set to, in a person's environment or in what they ran."""
-    text = seen.host.run(("env",)).stdout if ("env",) in seen.host.host.recorded() else ""
+    text = seen.host.run(("env",)).stdout
     for line in text.splitlines():
         name, equals, value = line.partition("=")
         if name == "CUDA_VISIBLE_DEVICES" and equals:
@@ -174,7 +175,7 @@ def _told_visible(seen: Evidence) -> Visible | Fact | None:
 
 def _gpus(seen: Evidence) -> int | None:
     """Return how many GPUs the driver lists; `None` when nobody listed them."""
-    listed = [argv for argv in seen.host.host.recorded() if argv == ("nvidia-smi", "-L")]
+    listed = seen.host.forms(lambda argv: argv == ("nvidia-smi", "-L"))
     if listed:
         return sum(line.startswith("GPU ") for line in seen.host.run(listed[0]).stdout.splitlines()) or None
     return len(seen.smi.gpus) or None

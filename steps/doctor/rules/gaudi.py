@@ -42,7 +42,8 @@ def skew(seen: Evidence) -> Answer:
     said = seen.all(HabanaRelease)
     software = next((fact(one.release, one.place.source, one.place.text) for one in said if one.part == "software"), None)
     driver = next((fact(one.release, one.place.source, one.place.text) for one in said if one.part == "driver"), None)
-    software, driver = software or _packaged(seen, _SOFTWARE), driver or _asked(seen) or _packaged(seen, _DRIVER)
+    software = software or _packaged(seen, _SOFTWARE)
+    driver = (driver or _asked(seen) or _packaged(seen, _DRIVER)) if software is not None else None
     if software is None or driver is None:
         return None
     if software.value == driver.value:
@@ -65,11 +66,11 @@ def _packaged(seen: Evidence, names: re.Pattern[str]) -> Fact | None:
 
 def _asked(seen: Evidence) -> Fact | None:
     """Return the driver's release where hl-smi was asked for nothing else, or modinfo tells it."""
-    for argv in seen.host.host.recorded():
-        if argv[0] == "hl-smi" or argv == ("modinfo", "habanalabs"):
-            release = re.search(r"(?:^|[ ,:])(1\.\d+)\.\d+-[0-9a-f]{6,8}\b", seen.host.run(argv).stdout, re.MULTILINE)
-            if release:
-                return fact(release[1], " ".join(argv), release[0].strip())
+    module = ("modinfo", "habanalabs")
+    for argv in seen.host.forms(lambda argv: argv[0] == "hl-smi" or argv == module, ("hl-smi",), module):
+        release = re.search(r"(?:^|[ ,:])(1\.\d+)\.\d+-[0-9a-f]{6,8}\b", seen.host.run(argv).stdout, re.MULTILINE)
+        if release:
+            return fact(release[1], " ".join(argv), release[0].strip())
     return None
 
 
@@ -87,10 +88,10 @@ def generation(seen: Evidence) -> Answer:
 def rdma(seen: Evidence) -> Answer:
     """The cards' InfiniBand devices are not there."""
     said = seen.first(HabanaRdmaMissing)
-    modules = seen.host.run(("lsmod",)).stdout or seen.host.read("/proc/modules") or ""
-    loaded = re.search(r"^habanalabs_ib\s.*$", modules, re.MULTILINE)
     if said is None:
         return None
+    modules = seen.host.read("/proc/modules") or seen.host.run(("lsmod",)).stdout
+    loaded = re.search(r"^habanalabs_ib\s.*$", modules, re.MULTILINE)
     main = re.search(r"^habanalabs\s.*$", modules, re.MULTILINE)
     without = fact("habanalabs", "lsmod", main[0]) if main and not loaded else None
     return found(CERTAIN if without else STRONG, said, without)
@@ -113,11 +114,10 @@ def no_ports(seen: Evidence) -> Answer:
 
 def _model(seen: Evidence) -> Fact | None:
     """Return the model of the first card as hl-smi prints it."""
-    for argv in seen.host.host.recorded():
-        if argv[0] == "hl-smi":
-            name = re.search(r"\bHL-\d{3}\w*", seen.host.run(argv).stdout)
-            if name:
-                return fact(name[0], " ".join(argv))
+    for argv in seen.host.forms(lambda argv: argv[0] == "hl-smi", ("hl-smi", "-Q", "name", "-f", "csv,noheader")):
+        name = re.search(r"\bHL-\d{3}\w*", seen.host.run(argv).stdout)
+        if name:
+            return fact(name[0], " ".join(argv))
     return None
 
 

@@ -12,5 +12,15 @@ def nothing(seen: Evidence) -> Answer:
     if seen.driver_answers is False:
         return None
     if seen.driver_answers is None:
-        return found(WEAK)
-    return found(LIKELY + 0.2, *seen.versions.loaded[:1], *seen.versions.user[:1])
+        return found(WEAK, *seen.cards.cards[:1], variant="without") if _without_driver(seen) else found(WEAK, variant=_partly(seen))
+    return found(LIKELY + 0.2, *seen.versions.loaded[:1], *seen.versions.user[:1], variant=_partly(seen))
+
+
+def _without_driver(seen: Evidence) -> bool:
+    """Return whether there is a card and nothing of its driver: that is no fault, and still what a person wants to hear."""
+    return bool(seen.cards.cards) and seen.smi.installed is False and not seen.versions.loaded and not seen.packages.driver()
+
+
+def _partly(seen: Evidence) -> str:
+    """Return the variant of the words for a machine of which not all could be seen."""
+    return "partly" if seen.unseen else ""

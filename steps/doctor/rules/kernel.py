@@ -151,7 +151,7 @@ def prime(seen: Evidence) -> Answer:
 
 def _profile(seen: Evidence) -> Fact | None:
     """Return what prime-select says, or `None`."""
-    said = seen.host.run(("prime-select", "query")).stdout.strip() if seen.asked("prime-select", "query") else ""
+    said = seen.host.run(("prime-select", "query")).stdout.strip()
     return fact(said, "prime-select query") if said else None
 
 
@@ -189,7 +189,7 @@ def no_firmware(seen: Evidence) -> Answer:
 def stub(seen: Evidence) -> Answer:
     """Gdrdrv depends on a module that stands in for nvidia."""
     argv = ("modinfo", "gdrdrv")
-    text = seen.host.run(argv).stdout if seen.asked(*argv) else ""
+    text = seen.host.run(argv).stdout
     depends = re.search(r"^depends:[ \t]*(\S*)[ \t]*$", text, re.MULTILINE)
     names = [name for name in (depends[1] if depends else "").split(",") if name]
     if depends is None or not names or "nvidia" in names:

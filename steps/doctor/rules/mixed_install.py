@@ -11,7 +11,7 @@ from steps.doctor.events.containers import OperatorDriver
 from steps.doctor.events.packages import Changed, Overwrite, Unmet
 from steps.doctor.events.typed import Command
 from steps.doctor.evidence import Evidence
-from steps.doctor.facts.packages import Row, role
+from steps.doctor.facts.packages import Row, Upgradable, role
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
 from steps.doctor.rules.driver_mismatch import mismatch
 from steps.doctor.told import Fact, Told, fact
@@ -78,6 +78,11 @@ def _pulls_libraries(command: Command) -> bool:
     )
 
 
+def _on_offer(seen: Evidence, last: str | None) -> tuple[Upgradable, ...]:
+    """Return what an upgrade would bring; a real machine is asked only where a card that stands still has no driver that answers."""
+    return seen.upgradable if seen.rehearsal or (last is not None and not seen.driver_answers) else ()
+
+
 @rule("transitional-package-replaces-legacy-driver")
 def transitional(seen: Evidence) -> Answer:
     """The branch in the name and the version differ, and the card needs the branch in the name."""
@@ -85,7 +90,7 @@ def transitional(seen: Evidence) -> Answer:
     last = card.row.last_driver_branch if card and card.row else None
     if card is None and seen.cards.cards and all(other.row for other in seen.cards.cards):
         return out(*seen.cards.cards[:2])
-    offers: Iterator[tuple[str, str, Told]] = ((row.name, row.new, row) for row in seen.packages.upgradable)
+    offers: Iterator[tuple[str, str, Told]] = ((row.name, row.new, row) for row in _on_offer(seen, last))
     installed: Iterator[tuple[str, str, Told]] = ((row.name, row.version, row) for row in seen.packages.rows if row.installed)
     for name, version, row in (*offers, *installed):
         branch, built = re.search(r"-(\d{3})(?:$|-)", name), numbers.upstream(version)
@@ -168,12 +173,12 @@ def foreign_user_space(seen: Evidence) -> Answer:
     lacking = seen.nvml("function-not-found")
     if lacking is not None:
         return found(STRONG, lacking, seen.nvml("mismatch"))
-    elsewhere = next(_elsewhere(seen), None)
     said = mismatch(seen)
+    elsewhere = next(_elsewhere(seen), None) if said is not None or seen.driver_answers is False else None
     loaded, disk = next(iter(seen.versions.loaded), None), next(iter(seen.versions.on_disk), None)
     packages = [row for row in seen.packages.driver("library", "tool", "meta") if row.driver]
     agreed = loaded is not None and bool(packages) and all(numbers.agree(row.driver or "", loaded.value) for row in packages)
-    if elsewhere is not None and (said is not None or seen.driver_answers is False):
+    if elsewhere is not None:
         return found(CERTAIN if agreed else STRONG, elsewhere, said, loaded, disk, *packages[:1])
     # Module and packages fit each other, and still a program meets another library: it is not theirs.
     if said is not None and agreed and (disk is None or numbers.agree(disk.value, loaded.value if loaded else "")):
@@ -184,16 +189,19 @@ def foreign_user_space(seen: Evidence) -> Answer:
 _SYSTEM = re.compile(r"^(?:/usr)?/(?:s?bin|lib\S*)/|^/usr/lib/wsl/|^/run/nvidia")
 
 
+def _finds_driver(argv: tuple[str, ...]) -> bool:
+    """Return whether a command tells which tool or library of the driver is found first."""
+    return argv[0] in ("ldconfig", "ldd") or (argv[0] in ("which", "readlink", "type") and "nvidia-smi" in " ".join(argv))
+
+
 def _elsewhere(seen: Evidence) -> Iterator[Fact]:
     """Yield the paths of tools and libraries of the driver that are found first and are not the system's own."""
-    for argv in seen.host.host.recorded():
+    for argv in seen.host.forms(_finds_driver, ("which", "-a", "nvidia-smi"), ("ldconfig", "-p")):
         text = seen.host.run(argv).stdout
-        if argv[0] in ("which", "readlink", "type") and "nvidia-smi" in " ".join(argv):
-            paths = re.findall(r"(/\S*nvidia-smi\S*)", text)[:1]
-        elif argv[0] in ("ldconfig", "ldd"):
+        if argv[0] in ("ldconfig", "ldd"):
             paths = re.findall(r"lib(?:nvidia-ml|cuda)\.so\.1\b.*?=> (/\S+)", text)[:1]
         else:
-            continue
+            paths = re.findall(r"(/\S*nvidia-smi\S*)", text)[:1]
         yield from (fact(path, " ".join(argv)) for path in paths if not _SYSTEM.match(path))
 
 
@@ -263,9 +271,9 @@ def distribution_nvcc(seen: Evidence) -> Answer:
     if refused is not None:
         ours = not refused.header.startswith(_VENDOR) and re.match(r"/usr/(?:include|lib)/", refused.header)
         return found(CERTAIN, refused, path=refused.header) if ours else out(refused)
-    for argv in seen.host.host.recorded():
-        if argv[0] == "which" and argv[-1] == "nvcc":
-            paths = re.findall(r"^/\S+", seen.host.run(argv).stdout, re.MULTILINE)
-            if paths[:1] == ["/usr/bin/nvcc"] and any(path.startswith(_VENDOR) for path in paths):
-                return found(LIKELY, fact(paths[0], " ".join(argv), " ".join(paths)), path=paths[0])
+    # Of a real machine nobody asked it: two compilers are no fault as long as nothing fails.
+    for argv in seen.host.forms(lambda argv: argv[0] == "which" and argv[-1] == "nvcc"):
+        paths = re.findall(r"^/\S+", seen.host.run(argv).stdout, re.MULTILINE)
+        if paths[:1] == ["/usr/bin/nvcc"] and any(path.startswith(_VENDOR) for path in paths):
+            return found(LIKELY, fact(paths[0], " ".join(argv), " ".join(paths)), path=paths[0])
     return None

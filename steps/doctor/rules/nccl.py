@@ -22,6 +22,7 @@ from steps.doctor.events.nccl import (
 from steps.doctor.events.peers import CardNamed, DirectCopies, KernelsTooLarge, P2pSwitch, P2pWrong, Redirects
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.cards import Card, of_name
+from steps.doctor.facts.space import DF
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, WEAK, Answer, found, out, rule
 from steps.doctor.told import Fact, fact
 
@@ -48,13 +49,18 @@ def _nvlink(seen: Evidence) -> bool:
     return re.search(r"^GPU\d+\s.*\bNV\d+\b", seen.host.run(("nvidia-smi", "topo", "-m")).text, re.MULTILINE) is not None
 
 
+def _redirects(seen: Evidence) -> tuple[Redirects, ...]:
+    """Return what the bridges do with direct copies; a machine on which no collective fails is not asked."""
+    return seen.heard(Redirects, *([("lspci", "-vvv")] if _symptom(seen) is not None else []))
+
+
 @rule("pcie-acs-blocks-p2p")
 def acs(seen: Evidence) -> Answer:
     """Bridges send direct copies up to the processor, and collectives hang."""
-    redirects = seen.first(Redirects, lambda event: event.on)
+    told = _redirects(seen)
+    redirects = next((event for event in told if event.on), None)
     if redirects is None:
-        off = seen.first(Redirects)
-        return out(off) if off is not None else None
+        return out(told[0]) if told else None
     symptom, useless = _symptom(seen), _useless(seen)
     if symptom is None or _nvlink(seen):
         return None
@@ -98,7 +104,7 @@ def p2p_broken(seen: Evidence) -> Answer:
     card, driver, symptom = _ada_geforce(seen), _driver(seen), _symptom(seen) or seen.first(P2pWrong)
     if card is None or symptom is None:
         return None
-    redirects, useless = seen.first(Redirects, lambda event: event.on), _useless(seen)
+    redirects, useless = next((event for event in _redirects(seen) if event.on), None), _useless(seen)
     if redirects is not None or useless is not None:
         return out(redirects, useless)
     early = driver is not None and numbers.parts(driver.value)[:2] < _TAKEN_BACK
@@ -157,11 +163,10 @@ def shm_small(seen: Evidence) -> Answer:
 
 def _shm(seen: Evidence) -> Fact | None:
     """Return how large /dev/shm is, as `df` prints it."""
-    for argv in seen.host.host.recorded():
-        if argv[0] == "df":
-            line = re.search(r"^\S+\s+(\S+)\s.*\s/dev/shm$", seen.host.run(argv).stdout, re.MULTILINE)
-            if line:
-                return fact(line[1], " ".join(argv), line[0])
+    for argv in seen.host.forms(lambda argv: argv[0] == "df", DF):
+        line = re.search(r"^\S+\s+(\S+)\s.*\s/dev/shm$", seen.host.run(argv, timeout=5).stdout, re.MULTILINE)
+        if line:
+            return fact(line[1], " ".join(argv), line[0])
     return None
 
 
@@ -193,7 +198,7 @@ def container_address(seen: Evidence) -> Answer:
 
 def _interfaces(seen: Evidence) -> Interfaces | Fact | None:
     """Return what NCCL_SOCKET_IFNAME says, in the environment or in a log."""
-    text = seen.host.run(("env",)).stdout if ("env",) in seen.host.host.recorded() else ""
+    text = seen.host.run(("env",)).stdout
     line = re.search(r"^NCCL_SOCKET_IFNAME=(.*)$", text, re.MULTILINE)
     return fact(line[1], "env", line[0]) if line else seen.first(Interfaces)
 
@@ -255,7 +260,7 @@ def _wall(seen: Evidence) -> Fact | None:
     """Return whether a firewall runs ("active", "inactive"), by any tool that was asked."""
     asked = (("ufw", "status"), ("ufw", "status", "verbose"), ("systemctl", "is-active", "firewalld"), ("firewall-cmd", "--state"))
     for argv in asked:
-        text = seen.host.run(argv).text.strip() if argv in seen.host.host.recorded() else ""
+        text = seen.host.run(argv).text.strip()
         word = re.search(r"\b(active|inactive|running|not running)\b", text)
         if word:
             return fact("active" if word[1] in ("active", "running") else "inactive", " ".join(argv), text.partition("\n")[0])
@@ -271,10 +276,10 @@ def memlock(seen: Evidence) -> Answer:
     failed = seen.first(RegistrationFailed)
     if failed is None:
         return None
-    limit = seen.host.run(("ulimit", "-l")).stdout.strip() if ("ulimit", "-l") in seen.host.host.recorded() else ""
+    limit = seen.host.run(("ulimit", "-l")).stdout.strip()
     if limit == "unlimited":
         return out(fact(limit, "ulimit -l"))
-    known = fact(limit, "ulimit -l") if limit.isdigit() else None
+    known = fact(limit, "ulimit -l") if numbers.whole(limit) is not None else None
     return found(CERTAIN if known else LIKELY, failed, known, limit=limit or "?")
 
 

@@ -20,9 +20,9 @@ _CARD = re.compile(
 def owners(seen: Evidence) -> tuple[tuple[str, Told], ...]:
     """Return which drivers have NVIDIA's cards now, each with the fact that says so."""
     found_: list[tuple[str, Told]] = [(card.driver.replace("-", "_"), card) for card in seen.cards.cards if card.driver]
-    for argv in seen.host.host.recorded():
-        if argv[0] != "lspci" or found_:
-            continue
+    for argv in seen.host.forms(lambda argv: argv[0] == "lspci"):
+        if found_:
+            break
         for block in _CARD.finditer(seen.host.run(argv).stdout):
             owner = re.search(r"Kernel driver in use: (\S+)", block["rest"])
             if owner:
@@ -62,10 +62,8 @@ def _kept_out(seen: Evidence) -> Told | None:
 
 def command_line(seen: Evidence) -> Fact | None:
     """Return the words of the kernel's command line that name a driver to keep out, or `None`."""
-    texts = [("/proc/cmdline", seen.host.read("/proc/cmdline") or "")]
-    if seen.asked("dmesg"):
-        said = re.search(r"(?:Kernel command|Command) line: ([^\n]*)", seen.host.run(("dmesg",)).text)
-        texts.append(("dmesg", said[1] if said else ""))
+    said = re.search(r"(?:Kernel command|Command) line: ([^\n]*)", seen.host.run(("dmesg",)).text)
+    texts = (("/proc/cmdline", seen.host.read("/proc/cmdline") or ""), ("dmesg", said[1] if said else ""))
     for source, text in texts:
         word = re.search(r"\S*(?:blacklist|modprobe\.blacklist|driver\.blacklist|nouveau\.\w+|nova_core\.\w+)\S*", text)
         if word and re.search(r"nouveau|nova", word[0]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from steps.detect.pci import DEVICES
 from steps.doctor.events.bus import BandwidthLimited, BootFirmwareFailed, LinkError, RegionInvalid, WindowFailed
 from steps.doctor.events.kernel import InitFailed
 from steps.doctor.evidence import Evidence
@@ -43,7 +44,7 @@ def absent(seen: Evidence) -> Answer:
     if seen.driver_answers:
         return None
     if seen.cards.none_listed:
-        argv = next(" ".join(argv) for argv in seen.host.host.recorded() if argv[0] == "lspci" and "10de:" in " ".join(argv))
+        argv = next(" ".join(argv) for argv in seen.host.forms(lambda argv: argv[0] == "lspci" and "10de:" in " ".join(argv)))
         meant = _meant(seen)
         return found(STRONG if meant else LIKELY, fact("", argv, f"{argv}: -"), meant)
     meant = _meant(seen)
@@ -54,7 +55,8 @@ def absent(seen: Evidence) -> Answer:
 
 def _fragment(seen: Evidence) -> bool:
     """Return whether what was seen of the bus is too little to miss anything in it."""
-    return sum(len(seen.host.run(argv).stdout.splitlines()) for argv in seen.host.host.recorded() if argv[0] == "lspci") < 8
+    lists = seen.host.forms(lambda argv: argv[0] == "lspci")
+    return seen.host.listdir(DEVICES) is None and sum(len(seen.host.run(argv).stdout.splitlines()) for argv in lists) < 8
 
 
 def _meant(seen: Evidence) -> Told | None:
@@ -142,7 +144,7 @@ def below(seen: Evidence) -> Answer:
     """Fewer lanes than both ends can have, or a low speed while the card works."""
     narrow = next((link for link in seen.links if link.narrow and not _wired(link) and not _joined(seen, link)), None)
     if narrow is not None:
-        most = f"x{narrow.most_width or '?'}"
+        most = f"x{narrow.most_width}" if narrow.most_width else "?"
         return found(CERTAIN - 0.05, narrow, now=f"x{narrow.width}", most=most, address=narrow.address or "?", variant="width")
     slow = next((link for link in seen.links if link.slow and link.busy is not None and link.busy >= _BUSY), None)
     if slow is not None:

@@ -17,12 +17,23 @@ def _closed_node(seen: Evidence) -> Told | None:
     node = seen.first(DeviceNode, lambda event: event.name.startswith("nvidia") and not event.open)
     if node is not None:
         return node
+    for argv, text in seen.nodes:
+        line = next((line for line in text.splitlines() if re.match(r"crw.{5}-", line) and "/dev/nvidia" in line), None)
+        if line:
+            return fact("0660", " ".join(argv), line)
     setting = next((one for one in seen.modules.settings if re.search(r"NVreg_DeviceFileMode=0?6[0-6]0\b", one.rest)), None)
     return fact("0660", setting.place.source, setting.place.text) if setting is not None else None
 
 
-def _open_node(seen: Evidence) -> DeviceNode | None:
-    return seen.first(DeviceNode, lambda event: event.name.startswith("nvidia") and event.open and not event.place.in_container)
+def _open_node(seen: Evidence) -> Told | None:
+    node = seen.first(DeviceNode, lambda event: event.name.startswith("nvidia") and event.open and not event.place.in_container)
+    if node is not None:
+        return node
+    for argv, text in seen.nodes:
+        line = next((line for line in text.splitlines() if re.match(r"crw.rw.rw.", line)), None)
+        if line:
+            return fact("0666", " ".join(argv), line)
+    return None
 
 
 def _rootless(seen: Evidence) -> Fact | None:
@@ -38,9 +49,10 @@ def _rootless(seen: Evidence) -> Fact | None:
 @rule("device-nodes-restricted")
 def restricted(seen: Evidence) -> Answer:
     """The nodes are for a group that this user is not in."""
-    error, node = seen.nvml("no-permission"), _closed_node(seen)
+    error = seen.nvml("no-permission")
     if error is None:
         return None
+    node = _closed_node(seen)
     beyond = seen.first(ReadingTold) or seen.first(OperationRefused)
     if beyond is not None:
         return out(beyond)
@@ -56,7 +68,7 @@ def restricted(seen: Evidence) -> Answer:
 def selinux(seen: Evidence) -> Answer:
     """SELinux enforces, and denied a container the device."""
     denied, error = seen.first(Denied), seen.nvml("no-permission", "unknown-error")
-    mode = seen.host.run(("getenforce",)).stdout.strip() if ("getenforce",) in seen.host.host.recorded() else ""
+    mode = seen.host.run(("getenforce",)).stdout.strip()
     if mode in ("Permissive", "Disabled"):
         return out(fact(mode, "getenforce"))
     if denied is None:
@@ -67,9 +79,10 @@ def selinux(seen: Evidence) -> Answer:
 @rule("rootless-container-loses-group")
 def rootless(seen: Evidence) -> Answer:
     """A container without root lost the group that may open the nodes."""
-    error, command, node = seen.nvml("no-permission"), _rootless(seen), _closed_node(seen)
+    error, command = seen.nvml("no-permission"), _rootless(seen)
     if error is None or command is None:
         return None
+    node = _closed_node(seen)
     if seen.has(Denied):
         return out(seen.first(Denied))
     opened = _open_node(seen)

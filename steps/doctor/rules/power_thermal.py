@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from steps.doctor import numbers
 from steps.doctor.events.faults import PowerBrake, TooHot
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.readings import Readings
@@ -51,7 +52,9 @@ def _together(seen: Evidence) -> tuple[Readings, ...]:
 @rule("gpu-cooling-insufficient")
 def cooling(seen: Evidence) -> Answer:
     """A limit of heat was reached, or one card is far hotter than its sisters."""
-    said = seen.first(TooHot)
+    # A reason to slow down among nvidia-smi's own readings counts with the temperature beside it, below.
+    read = {one.source for one in seen.readings}
+    said = seen.first(TooHot, lambda event: event.place.source not in read)
     for one in _together(seen):
         hot = _active(one, "HW Thermal Slowdown", "SW Thermal Slowdown")
         now, slow = one.number("GPU Current Temp"), one.number("GPU Slowdown Temp")
@@ -120,8 +123,11 @@ _USAGE = re.compile(r"^\|[^|\n]*\sP\d{1,2}\s+(?P<draw>\d+)W +/ +(?P<most>\d+)W[^
 
 def _of_table(seen: Evidence) -> list[tuple[Fact, float, float]]:
     """Return draw and limit of each card in nvidia-smi's plain table."""
-    text = seen.host.run(("nvidia-smi",)).stdout if ("nvidia-smi",) in seen.host.host.recorded() else ""
-    return [(fact(row["draw"], "nvidia-smi", row[0].strip()), float(row["draw"]), float(row["most"])) for row in _USAGE.finditer(text)]
+    text = "".join(seen.host.run(argv).stdout for argv in seen.host.forms(lambda argv: argv == ("nvidia-smi",)))
+    rows = ((row, numbers.number(row["draw"]), numbers.number(row["most"])) for row in _USAGE.finditer(text))
+    return [
+        (fact(row["draw"], "nvidia-smi", row[0].strip()), draw, most) for row, draw, most in rows if draw is not None and most is not None
+    ]
 
 
 @rule("chassis-limits-gpu-power")

@@ -7,17 +7,25 @@ import re
 from steps.doctor.events.dkms import KeyRefused, MokState, MokTrustFailed
 from steps.doctor.events.kernel import InsertFailed, Loading, NvlinkCore
 from steps.doctor.evidence import Evidence
+from steps.doctor.facts.keys import questions
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
 from steps.doctor.told import Fact, Told, fact
 
 _SB = ("mokutil", "--sb-state")
+_RINGS = (("keyctl", "list", "%:.platform"), ("keyctl", "list", "%:.machine"))
+_ENROLLED = ("mokutil", "--list-enrolled")
 
 
 def enabled(seen: Evidence) -> Fact | None:
     """Return what mokutil says of Secure Boot, or `None` when nobody asked."""
-    said = seen.host.run(_SB).text.strip() if seen.asked(*_SB) else ""
+    said = seen.host.run(_SB).text.strip()
     word = re.search(r"SecureBoot (enabled|disabled)", said)
     return fact(word[1], " ".join(_SB), word[0]) if word else None
+
+
+def _states(seen: Evidence) -> tuple[MokState, ...]:
+    """Return what mokutil says of the keys that sign modules here: in what was recorded or handed over, or asked now."""
+    return seen.heard(MokState, *questions(seen.host, seen.system))
 
 
 def refused(seen: Evidence) -> Told | None:
@@ -30,10 +38,10 @@ def _keyring(seen: Evidence) -> Fact | None:
     """Return the line of the platform keyring that holds an owner's key which the machine keyring lacks, or `None`."""
     lists: dict[str, str] = {"platform": "", "machine": ""}
     sources: dict[str, str] = {}
-    for argv in seen.host.host.recorded():
+    for argv in seen.host.forms(lambda argv: argv[0] == "keyctl", *_RINGS):
         ring = re.search(r"\.(platform|machine)\b", " ".join(argv))
-        if argv[0] == "keyctl" and ring:
-            lists[ring[1]], sources[ring[1]] = seen.host.run(argv).text, " ".join(argv)
+        if ring and (text := seen.host.run(argv).text):
+            lists[ring[1]], sources[ring[1]] = text, " ".join(argv)
     own = re.search(r"^.*(?:DKMS|Module [Ss]ign|MOK|akmods|Machine Owner).*$", lists["platform"], re.MULTILINE)
     if "machine" not in sources or "asymmetric" in lists["machine"]:
         return None
@@ -44,20 +52,22 @@ def _keyring(seen: Evidence) -> Fact | None:
 
 def _listed(seen: Evidence) -> Fact | None:
     """Return the line of mokutil's list that holds an enrolled key made for modules, or `None`."""
-    for argv in seen.host.host.recorded():
-        if argv[0] == "mokutil" and {"-l", "--list-enrolled"} & set(argv):
-            own = re.search(r"^.*(?:DKMS|[Mm]odule [Ss]ign|MOK|akmods|Machine Owner).*$", seen.host.run(argv).text, re.MULTILINE)
-            if own:
-                return fact(own[0].strip(), " ".join(argv))
+    for argv in seen.host.forms(lambda argv: argv[0] == "mokutil" and bool({"-l", "--list-enrolled"} & set(argv)), _ENROLLED):
+        own = re.search(r"^.*(?:DKMS|[Mm]odule [Ss]ign|MOK|akmods|Machine Owner).*$", seen.host.run(argv).text, re.MULTILINE)
+        if own:
+            return fact(own[0].strip(), " ".join(argv))
     return None
 
 
 @rule("mok-not-in-machine-keyring")
 def not_trusted(seen: Evidence) -> Answer:
     """The module is refused although its key is enrolled, or the boot chain could not pass the keys on."""
+    if not seen.rehearsal and seen.driver_answers:
+        return None
     no, trust, ring = refused(seen), seen.first(MokTrustFailed), _keyring(seen)
-    enrolled = seen.first(MokState, lambda event: event.enrolled)
-    missing = seen.first(MokState, lambda event: not event.enrolled)
+    states = _states(seen)
+    enrolled = next((event for event in states if event.enrolled), None)
+    missing = next((event for event in states if not event.enrolled), None)
     if missing is not None and enrolled is None:
         return out(missing)
     state = enabled(seen)
@@ -73,9 +83,11 @@ def not_trusted(seen: Evidence) -> Answer:
 @rule("mok-not-enrolled")
 def not_enrolled(seen: Evidence) -> Answer:
     """A module is refused, or the driver fails under Secure Boot with a key that is not enrolled."""
-    state, no = enabled(seen), refused(seen)
-    missing = seen.first(MokState, lambda event: not event.enrolled)
-    enrolled = seen.first(MokState, lambda event: event.enrolled)
+    if not seen.rehearsal and seen.driver_answers:
+        return None
+    state, no, states = enabled(seen), refused(seen), _states(seen)
+    missing = next((event for event in states if not event.enrolled), None)
+    enrolled = next((event for event in states if event.enrolled), None)
     if state is not None and state.value == "disabled":
         return out(state)
     if enrolled is not None and missing is None:
@@ -88,7 +100,9 @@ def not_enrolled(seen: Evidence) -> Answer:
     if came is not None:
         return out(came)
     if no is not None:
-        return found(CERTAIN if missing or state else LIKELY + 0.1, no, state, missing, _signer(seen))
+        sure = CERTAIN if missing or state else LIKELY + 0.1
+        other = _other_module(seen, no)
+        return found(min(sure, LIKELY) if other else sure, no, state, missing, _signer(seen), other)
     if missing is not None and state is not None:
         return found(STRONG, missing, state, _signer(seen))
     if state is not None and seen.driver_answers is False and _own_module(seen) and seen.modules.loads("nvidia") is not True:
@@ -106,11 +120,18 @@ def _came(seen: Evidence, no: Told | None) -> Told | None:
 def _signer(seen: Evidence) -> Fact | None:
     """Return who signed the module on disk, or `None`."""
     for argv in (("modinfo", "-F", "signer", "nvidia"), ("modinfo", "nvidia")):
-        text = seen.host.run(argv).stdout if seen.asked(*argv) else ""
+        text = seen.host.run(argv).stdout
         name = re.search(r"^signer:[ \t]*(\S.*)$", text, re.MULTILINE)
         if name or (argv[1] == "-F" and text.strip()):
             return fact(name[1] if name else text.strip(), " ".join(argv))
     return None
+
+
+def _other_module(seen: Evidence, no: Told) -> Told | None:
+    """Return another module that was built here and may be the refused one, where nothing says that it is the driver's; else `None`."""
+    if re.search(r"nvidia|amdgpu", no.place.text) or _signer(seen) is not None:
+        return None
+    return next((line for line in seen.modules.dkms or () if not line.module.startswith(("nvidia", "amdgpu"))), None)
 
 
 def _own_module(seen: Evidence) -> Told | None:

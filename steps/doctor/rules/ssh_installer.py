@@ -19,7 +19,7 @@ BUILDERS = r"cc1|gcc|make|dkms|ld|clang"
 def half_configured(seen: Evidence) -> tuple[Fact, ...]:
     """Return the packages that are unpacked or half configured, the one that lets people log in first; a list may lack their versions."""
     rows = [Fact(place=row.place, value=row.name) for row in seen.packages.rows if row.half]
-    for argv in seen.host.host.recorded():
+    for argv in seen.host.forms(lambda argv: argv[0] == "dpkg"):
         if argv[:2] == ("dpkg", "-l") and not rows:
             lines = re.finditer(r"^[ih][UFHWt][R ]? +(?P<name>[^\s:]+).*$", seen.host.run(argv).stdout, re.MULTILINE)
             rows = [fact(line["name"], " ".join(argv), " ".join(line[0].split())) for line in lines]

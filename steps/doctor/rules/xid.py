@@ -22,6 +22,7 @@ from steps.doctor.events.faults import (
     Xid,
 )
 from steps.doctor.evidence import Evidence
+from steps.doctor.numbers import whole
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, WEAK, Answer, found, out, rule
 from steps.doctor.told import Fact
 
@@ -211,7 +212,7 @@ def _rows(seen: Evidence, path: str) -> Fact | None:
 
 def _count(fact: Fact | None) -> int:
     head = (fact.value.split() or ["0"])[0] if fact is not None else "0"
-    return int(head) if head.isdigit() else 0
+    return whole(head) or 0
 
 
 @rule("gpu-memory-failing")
@@ -286,11 +287,20 @@ def _pending(seen: Evidence) -> Fact | None:
     return next((value for value in told if value.value.lower() in ("yes", "1")), None)
 
 
+def _not_pending(seen: Evidence) -> Fact | None:
+    """Return the reading that says that nothing waits for a reset any more, or `None`: then the log is all there is."""
+    told = (value for one in seen.readings for path in _WAITS if one.active(path) is False and (value := one.at(path)))
+    asked = (value for line in seen.answers if (value := line.at("remapped_rows.pending")) and value.value.lower() in ("no", "0"))
+    return next(iter((*told, *asked)), None)
+
+
 @rule("memory-repair-pending-reset")
 def repair_pending(seen: Evidence) -> Answer:
     """A row was replaced, and a reset makes it so."""
-    pending = _pending(seen)
+    pending, done = _pending(seen), _not_pending(seen)
     noted = next(iter(xids(seen, REMAPPED)), None)
+    if pending is None and done is not None:
+        return out(done)
     if pending is None and noted is None:
         return None
     return found(STRONG if pending is not None else LIKELY, pending, noted)

@@ -1,0 +1,113 @@
+"""What a log tells of a trouble that was overcome, of an earlier boot or of another machine is no fault of this one now."""
+
+from __future__ import annotations
+
+import copy
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steps.doctor.diagnosis import Verdict
+from steps.doctor.evidence import Evidence
+from steps.doctor.judge import judge
+from steps.host.captured import CapturedHost, parse_capture
+
+MACHINE = Path(__file__).parent.parent / "machines" / "rtx3080x2-secureboot.json"
+FULL = """Log started: 2024-01-01  10:00:00
+dpkg: error processing archive /var/cache/apt/archives/nvidia-utils-535_535.1_amd64.deb (--unpack):
+ cannot copy extracted data for './usr/bin/nvidia-smi' to '/usr/bin/nvidia-smi.dpkg-new': failed to write (No space left on device)
+Errors were encountered while processing:
+ /var/cache/apt/archives/nvidia-utils-535_535.1_amd64.deb
+Log ended: 2024-01-01  10:00:10
+"""
+FINE = """
+Log started: 2025-01-01  10:00:00
+Setting up nvidia-utils-535 (535.288.01-0ubuntu0.22.04.1) ...
+Log ended: 2025-01-01  10:01:10
+"""
+NOT_BUILT = """Log started: 2024-01-01  10:00:00
+Building module:
+'make' -j8 KERNEL_UNAME=6.5.0-18-generic modules...(bad exit status: 2)
+Error! Bad return status for module build on kernel: 6.5.0-18-generic (x86_64)
+Consult /var/lib/dkms/nvidia/535.154/build/make.log for more information.
+dpkg: error processing package nvidia-dkms-535 (--configure):
+ installed nvidia-dkms-535 package post-installation script subprocess returned error exit status 10
+Log ended: 2024-01-01  10:00:10
+"""
+MISMATCH = (
+    "[    5.1] NVRM: API mismatch: the client has the version 535.288.01, but\n"
+    "NVRM: this kernel module has the version 535.230.02.  Please\n"
+)
+FELL_OFF = "2025-01-01T00:00:00 host kernel: NVRM: Xid (PCI:0000:01:00): 79, pid=1, GPU has fallen off the bus.\n"
+WAITED = """Waiting for cache lock: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 1234 (unattended-upgr)... 10s
+Reading package lists... Done
+Setting up nvidia-driver-550 (550.54.14-0ubuntu1) ...
+"""
+
+
+@cache
+def machine() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(MACHINE.read_text(encoding="utf-8"))
+    return found
+
+
+def verdict(log: str = "", *, dmesg: str = "", **files: str) -> Verdict:
+    """Return the verdict on a machine that is well, with these files (by their names in /var/log) and this log."""
+    document = copy.deepcopy(machine())
+    document["files"].update({f"/var/log/{name.replace('__', '/').replace('_', '.')}": text for name, text in files.items()})
+    document["commands"]["dmesg"]["stdout"] = dmesg + document["commands"]["dmesg"]["stdout"]
+    seen = Evidence(CapturedHost(parse_capture(json.dumps(document).encode())), (("log", (log.encode(),)),) if log else ())
+    return judge(seen)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"apt__term_log": FULL + FINE},
+        {"apt__term_log": NOT_BUILT + FINE},
+        {"kern_log": FELL_OFF},
+        {"kern_log_1": MISMATCH},
+        {"dmesg": MISMATCH},
+        {"log": WAITED},
+    ],
+    ids=("disk", "build", "year", "boot", "update", "lock"),
+)
+def test_a_trouble_that_was_overcome_is_no_fault(found: dict[str, str]) -> None:
+    said = verdict(**found)
+    assert said.healthy, said.cause
+
+
+@pytest.mark.parametrize(
+    ("found", "id"),
+    [
+        ({"apt__term_log": FINE + FULL}, "disk-full-during-install"),
+        ({"log": WAITED.partition("Reading")[0]}, "apt-lock-held"),
+        ({"dmesg": FELL_OFF.replace("2025-01-01T00:00:00 host kernel", "[ 9000.1]").replace("]:", "]")}, "gpu-fell-off-bus"),
+    ],
+    ids=("disk", "lock", "boot"),
+)
+def test_the_same_trouble_is_one_where_nothing_came_after_it(found: dict[str, str], id: str) -> None:
+    cause = verdict(**found).cause
+    assert cause is not None
+    assert cause.id == id
+
+
+def test_a_log_whose_driver_is_none_of_this_machines_is_judged_alone() -> None:
+    foreign = MISMATCH.replace("535.288.01", "550.54.14").replace("535.230.02", "550.40.07")
+    said = verdict(foreign)
+    assert said.foreign is not None
+    assert (said.foreign.there, said.foreign.here) == ("550.54.14", "535.288.01")
+    assert said.cause is not None
+    assert {place.source for place in said.cause.evidence} == {"log"}
+    assert said.cause.repair.steps == ()
+    own = verdict(MISMATCH)
+    assert own.foreign is None
+
+
+def test_a_message_that_a_text_quotes_was_not_printed() -> None:
+    quoted = "If you see `Failed to initialize NVML: Driver/library version mismatch`, reboot.\n"
+    assert verdict(f"# Troubleshooting\n{quoted}").healthy
+    assert not verdict(quoted.replace("`", "")).healthy
