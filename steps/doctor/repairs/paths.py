@@ -1,0 +1,93 @@
+"""Repairs of what a program finds and asks for: search paths, variables, compilers, and the way between ranks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from steps.doctor.diagnosis import Step
+from steps.doctor.evidence import Evidence
+from steps.doctor.repairs.base import Plan, back, install, manager_of, person, proof, remove, repairs, run, write
+from steps.doctor.rules.base import Candidate
+
+# --- search paths ---------------------------------------------------------------------------------
+
+_PROFILES = ("/etc/environment", "/etc/profile", "/etc/bash.bashrc", "/etc/profile.d/*.sh")
+
+
+def _set_in(seen: Evidence, variable: str) -> Iterator[tuple[str, str]]:
+    """Yield the system's files that set a variable, with their text without those lines."""
+    if seen.rehearsal:
+        return
+    pattern = re.compile(rf"^(?=\s*(?:export\s+)?{variable}=)", re.MULTILINE)
+    for place in _PROFILES:
+        for path in seen.host.glob(place) if "*" in place else (place,):
+            text = seen.host.read(path)
+            if text and pattern.search(text):
+                yield path, pattern.sub("# bringup: ", text)
+
+
+def _unset(seen: Evidence, variable: str, key: str) -> tuple[Step, ...]:
+    """Return what keeps a variable from programs: out of the files that set it, and out of the shell that has it already."""
+    files = tuple(write("variable-out", path, text, variable=variable) for path, text in _set_in(seen, variable))
+    return (*files, person(key, "env", "--unset", variable, "PROGRAM", variable=variable))
+
+
+@repairs("ld-library-path-shadows-bundled-libs")
+def own_libraries(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the search path without the folder that shadows the wheel's libraries."""
+    return Plan(steps=_unset(seen, "LD_LIBRARY_PATH", "without-path"), verify=proof("torch"))
+
+
+@repairs("cuda-visible-devices-hides-gpus")
+def all_cards(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the environment without the variable."""
+    return Plan(steps=_unset(seen, "CUDA_VISIBLE_DEVICES", "all-cards"), verify=proof("torch"))
+
+
+@repairs("compat-libcuda-shadows-newer-driver")
+def drivers_own(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the removal of the compatibility library; in a container the start without it."""
+    names = tuple(row.name for row in seen.packages.named(r"cuda-compat-[\d-]+"))
+    if names:
+        return Plan(steps=(remove("compat-away", manager_of(seen), *names),), verify=proof("torch"))
+    return Plan(steps=(person("without-compat", "docker", "run", "--runtime=nvidia", "--gpus", "all", "IMAGE"),), verify=proof("torch"))
+
+
+@repairs("distro-nvcc-first-in-path")
+def vendors_nvcc(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the removal of the distribution's toolkit, which stands first in the path."""
+    if seen.packages.named("nvidia-cuda-toolkit"):
+        names = tuple(row.name for row in seen.packages.named(r"nvidia-cuda-(toolkit|dev|gdb|toolkit-gcc)"))
+        return Plan(steps=(remove("old-nvcc-away", manager_of(seen), *names),), verify=proof("nvcc"))
+    return Plan(steps=(person("nvcc-first", "env", "PATH=/usr/local/cuda/bin:/usr/bin:/bin", "nvcc", "--version"),), verify=proof("nvcc"))
+
+
+@repairs("host-compiler-too-new-for-nvcc")
+def older_compiler(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the newest compiler that this nvcc takes, and how it is chosen for one build."""
+    newest, manager = str(candidate.params.get("newest", "")), manager_of(seen)
+    if not newest.isdigit():
+        return Plan(steps=(person("older-compiler", newest=newest or "?"),), verify=proof("nvcc"))
+    names = {"apt": (f"gcc-{newest}", f"g++-{newest}"), "dnf": (f"gcc-toolset-{newest}",), "pacman": (f"gcc{newest}",)}
+    get = install("older-compiler", manager, *names[manager], newest=newest) if manager else person("older-compiler", newest=newest)
+    use = person("choose-compiler", "env", f"NVCC_PREPEND_FLAGS=-ccbin=g++-{newest}", "COMMAND", newest=newest)
+    return Plan(steps=(get, use), verify=proof("nvcc"))
+
+
+# --- the network of ranks -------------------------------------------------------------------------
+
+
+@repairs("firewall-blocks-nccl")
+def open_between(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the rule that lets the other machine in, on every port: each pair of ranks chooses its own."""
+    address = str(candidate.params.get("address", ""))
+    if not re.fullmatch(r"[0-9a-fA-F.:]+", address) or manager_of(seen) not in ("apt", "dnf"):
+        return Plan(steps=(person("let-in", address=address or "?"),), verify=proof("nccl"))
+    if manager_of(seen) == "apt":
+        step = run("let-in", "ufw", "allow", "from", address, undo=(back("ufw", "delete", "allow", "from", address),), address=address)
+    else:
+        rule = ("firewall-cmd", "--zone=trusted")
+        undo = (back(*rule, f"--remove-source={address}"), back("firewall-cmd", "--runtime-to-permanent"))
+        step = run("let-in", *rule, f"--add-source={address}", undo=undo, address=address)
+    return Plan(steps=(step,), verify=proof("nccl"))
