@@ -131,11 +131,11 @@ def advice(found: Recommendation, language: Language) -> Iterator[str]:
     yield from findings((one for one in found.findings if one.severity != "ok"), language)
 
 
-def plan(made: Plan, found: Iterable[Finding], language: Language) -> Iterator[str]:
-    """Yield the numbered actions with their commands and sizes."""
+def plan(made: Plan, found: Iterable[Finding] | None, language: Language) -> Iterator[str]:
+    """Yield the numbered actions with their commands and sizes; `found` are its findings, `None` where nobody looked for any."""
     if not made.actions:
         yield say(language, phrase("cli.nothing-to-do"))
-    found = tuple(found)
+    asked, found = found is not None, tuple(found or ())
     unsure = {one.params.get("action"): one for one in found if one.code == "unverified"}
     for number, action in enumerate(made.actions, start=1):
         yield f"{number:>3}  {say(language, action.title)}"
@@ -147,7 +147,8 @@ def plan(made: Plan, found: Iterable[Finding], language: Language) -> Iterator[s
             yield f"       {'#' if action.by == 'root' else '$'} {shlex.join(command)}"
     if made.actions:
         yield say(language, phrase("cli.plan-end", digest=digest(made)[:8], **_totals(made.actions)))
-    yield from findings((one for one in found if one.severity in ("error", "warning")), language)
+    if asked:
+        yield from findings((one for one in found if one.severity in ("error", "warning")), language)
 
 
 def _totals(actions: Iterable[AnyAction]) -> dict[str, Param]:

@@ -59,7 +59,7 @@ def repair(asked: Mapping[str, Any], environ: Mapping[str, str], console: Consol
     """Name what is broken, and run its repair; one that fails goes back, after a question where somebody can be asked."""
     language = console.asked.language
     if not console.asked.yes and (console.asked.json or not _on_terminal()):
-        raise InputError("needs-yes")
+        raise InputError("repair-needs-yes")
     verdict = doctor.examined(console.asked, tuple(asked["log"]))
     console_lines = console.err if console.asked.json else console.out
     for line in medical.lines(verdict, language):
@@ -74,7 +74,7 @@ def repair(asked: Mapping[str, Any], environ: Mapping[str, str], console: Consol
     if not attended and any(action.id == KEY for action in plan.actions):
         raise PreflightError("key-needs-person")
     if not console.asked.yes:
-        console.lines(("", *lines.plan(plan, (), language)))
+        console.lines(("", *lines.plan(plan, None, language)))
         if not dialogue.agreed(say(language, phrase("repair.flow.start")), "y", "yes"):
             raise Cancelled("cancelled")
     handle = runs.start(plan, privilege.sudo(), attended=attended)

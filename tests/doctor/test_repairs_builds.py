@@ -45,7 +45,7 @@ def logged(text: str) -> Diagnosis:
         ("rtx4090x4-epyc", "cuda-build", "+cu126 "),  # driver 550 runs no CUDA 13
         ("vm-p100-passthrough", "cuda-build", "+cu126 "),  # CUDA 13 has no code for Pascal
         ("p40-3090-mixed", "cuda-build", "+cu126 "),
-        ("rtx5090-u2404-fresh", "build-any-driver", "+cu130 "),
+        ("rtx5090-u2404-fresh", "cuda-build-any-driver", "+cu130 "),
         ("xe9680-mi300x", "rocm-build", "+rocm"),
         ("nogpu-dell-r6515", "no-card", "bringup detect"),
         ("gtx1080ti-u1804", "build-with-driver", "recommend --want torch"),  # driver 430

@@ -89,7 +89,7 @@ def torch_step(seen: Evidence, candidate: Candidate, key: str, *, same: bool = T
     if rocm:
         return pip(seen, candidate, "torch", "rocm-build", *wheels)
     told = {"least": build.least} if build.driver is None and build.least else {}
-    return pip(seen, candidate, "torch", "build-any-driver" if told else key, *wheels, check=_HAS_CUDA if same else "", params=told)
+    return pip(seen, candidate, "torch", f"{key}-any-driver" if told else key, *wheels, check=_HAS_CUDA if same else "", params=told)
 
 
 def _without_card() -> Step:
