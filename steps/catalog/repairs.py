@@ -56,6 +56,8 @@ class StepRow(Record):
     install: Mapping[System, Argv] = {}
     refresh: bool = False
     """Whether the package lists are fetched anew."""
+    repository: bool = False
+    """Whether NVIDIA's archive for this system is made known, where it is not."""
     service: str | None = None
     use: str | None = None
     """A row of `tool`."""

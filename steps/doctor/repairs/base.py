@@ -74,6 +74,9 @@ def person(key: str, *command: str, **params: Param) -> Step:
     return Step(says=phrase(f"repair.step.{key}", **params), command=typed or None)
 
 
+_DEBIANS = ("apt-get", "dpkg")
+
+
 def run(
     key: str,
     *argv: str,
@@ -85,23 +88,38 @@ def run(
     words: Mapping[str, Param] | None = None,
     **params: Param,
 ) -> Step:
-    """Return a step that is one command of root's; `quiet` is for how many seconds its silence is normal, `words` fill its sentence too."""
+    """Return a step that is one command of root's; `quiet` is for how many seconds its silence is normal, `words` fill its sentence too.
+
+    Where it or its way back lets maintainer scripts run, these ask nothing.
+    """
     says = _says(key, words, **params)
+    programs = {argv[0], *(step.argv[0] for step in undo if isinstance(step, Command))}
     action = Run(
-        id=key, title=says, lane="packages", argv=argv, undo=undo, done_when=done_when, interactive=interactive, quiet_seconds=quiet
+        id=key,
+        title=says,
+        lane="packages",
+        argv=argv,
+        env=manager_called("apt").environment() if programs & set(_DEBIANS) else {},
+        undo=undo,
+        done_when=done_when,
+        interactive=interactive,
+        quiet_seconds=quiet,
     )
     return _of(says, argv, action, live=live)
 
 
 def back(*argv: str, tolerant: bool = False) -> Command:
-    """Return a command that takes something back."""
-    return Command(argv=argv, tolerant=tolerant)
+    """Return a command that takes something back; apt asks nothing there either."""
+    asks_not = ("apt-get", "-y", *apt_state.SAFE, *argv[2:]) if argv[:2] == ("apt-get", "-y") else argv
+    return Command(argv=asks_not, tolerant=tolerant)
 
 
 def tool(key: str, id: str, manager: Manager | None, *, undo: tuple[UndoStep, ...] = ()) -> Step:
     """Return a step that uses a tool of the table in the words of the distribution; a person's where none is known."""
     row = tools()[id]
     argv = {"apt": row.apt, "dnf": row.dnf, "pacman": row.pacman}.get(manager or "")
+    if argv and argv[:2] == ("apt-get", "-y"):
+        return apt(key, *argv[2:], undo=undo)
     return run(key, *argv, undo=undo, quiet=300) if argv else person(key)
 
 

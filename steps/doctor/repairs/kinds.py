@@ -8,12 +8,14 @@ import msgspec
 
 from steps.catalog.repairs import flavors
 from steps.catalog.stack import distribution_of
+from steps.doctor.events.bus import ProbeNotCalled
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.cards import Card
 from steps.doctor.repairs.base import Plan, aside, back, install, manager_of, person, proof, reboot, repairs, run, write
 from steps.doctor.repairs.modules import images, kernel_of
 from steps.doctor.rules.base import Candidate
 from steps.doctor.rules.kernel import installed_branch
+from steps.doctor.rules.nouveau import offered
 from steps.doctor.together import all_cards, ended, newer_only, only
 from steps.managers import apt_repository
 from steps.model.action import KEY
@@ -100,6 +102,27 @@ def _branch(seen: Evidence, branch: str) -> Plan:
     kept = (write("pin-branch", pin.path, pin.text or "", branch=branch),) if manager == "apt" else ()
     change = install("legacy", manager, *name, may_remove=present, refresh=manager == "apt", branch=branch)
     return Plan(steps=(*kept, change, *images(seen), reboot()), verify=proof("smi"))
+
+
+@repairs("in-tree-driver-owns-gpu")
+def in_tree(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return what keeps the kernel's own driver from the card; where no module of NVIDIA's would follow it, a driver instead."""
+    if not _follows(seen):
+        # Without one the card would have no driver at all; the installation keeps the other out itself.
+        return Plan(steps=(person("install-driver", "bringup", "apply"),), verify=proof("pci"))
+    driver = str(candidate.params.get("driver", ""))
+    if candidate.variant == "late" or not re.fullmatch(r"\w+", driver):
+        return Plan(steps=(*images(seen), reboot()), verify=proof("pci"))
+    text = f"# The card belongs to NVIDIA's driver.\nblacklist {driver}\noptions {driver} modeset=0\n"
+    kept_out = write("blacklist", "/etc/modprobe.d/bringup-blacklist.conf", text, driver=driver)
+    return Plan(steps=(kept_out, *images(seen), reboot()), verify=proof("pci"))
+
+
+def _follows(seen: Evidence) -> bool:
+    """Return whether a module of NVIDIA's is seen that can take the card."""
+    built = any(line.module.startswith("nvidia") and line.state == "installed" for line in seen.modules.dkms or ())
+    there = seen.modules.files or seen.versions.on_disk or seen.has(ProbeNotCalled) or seen.packages.driver("module")
+    return bool(built or there or any(True for _ in offered(seen)))
 
 
 @repairs("driver-blocked-by-prime-profile")
