@@ -39,6 +39,15 @@ class FlavorRow(Record):
     open: str
 
 
+class OverrideRow(Record):
+    """What AMD's runtime can be told to take the cards of a family for."""
+
+    family: str
+    relative: str
+    version: str
+    source: str
+
+
 class StepRow(Record):
     """One step; what it does is told by the one field that is there, and without any a person does it."""
 
@@ -56,6 +65,8 @@ class StepRow(Record):
     install: Mapping[System, Argv] = {}
     refresh: bool = False
     """Whether the package lists are fetched anew."""
+    card: Literal["users", "reset"] | None = None
+    """What is done with the cards that the diagnosis names: who uses them is looked at, or they are reset."""
     repository: bool = False
     """Whether NVIDIA's archive for this system is made known, where it is not."""
     service: str | None = None
@@ -89,6 +100,12 @@ def proofs() -> dict[str, ProofRow]:
 def flavors() -> tuple[FlavorRow, ...]:
     """Return the packages that differ by the kind of kernel modules only."""
     return tuple(rows("repairs.toml", "flavor", FlavorRow))
+
+
+@remembered
+def overrides() -> tuple[OverrideRow, ...]:
+    """Return the families of AMD's cards that can be taken for a relative."""
+    return tuple(rows("repairs.toml", "override", OverrideRow))
 
 
 @remembered

@@ -139,3 +139,113 @@ def test_nouveau_is_kept_out_only_where_a_module_follows_it(packages: str, steps
     cause = cause_of({}, {"lspci -nnk -d 10de:": _NOUVEAU, "dpkg -l": packages, "nvidia-smi": "NVIDIA-SMI has failed because\n"})
     assert cause.id == "in-tree-driver-owns-gpu"
     assert keys(cause.repair) == steps
+
+
+# --- single cards -----------------------------------------------------------------------------------
+
+
+def commands(repair: Repair) -> list[str]:
+    return [" ".join(argv) for step in repair.steps for argv in step.commands]
+
+
+def test_a_reset_names_the_card_that_failed() -> None:
+    cause = cause_of({"dmesg": "NVRM: Xid (PCI:0000:ab:00): 119, pid=1, Timeout after 6s of waiting for RPC response from GPU0 GSP!\n"}, {})
+    assert "nvidia-smi --gpu-reset -i 0000:ab:00.0" in commands(cause.repair)
+    assert "fuser -v /dev/nvidiactl /dev/nvidia-uvm" in commands(cause.repair)
+
+
+def test_without_a_named_card_a_person_says_which_is_reset() -> None:
+    repair = repaired(machine("apt"), "memory-repair-pending-reset")
+    assert not repair.runs
+    assert commands(repair)[-1] == "nvidia-smi --gpu-reset -i ADDRESS"
+
+
+@pytest.mark.parametrize(
+    ("gfx", "variable"),
+    [
+        ("gfx1031", ["env HSA_OVERRIDE_GFX_VERSION=10.3.0 PROGRAM"]),
+        ("gfx1103", ["env HSA_OVERRIDE_GFX_VERSION=11.0.0 PROGRAM"]),
+        ("gfx1030", []),
+        ("gfx906", []),
+        ("?", []),
+    ],
+)
+def test_a_card_is_taken_for_a_relative_of_its_own_family_only(gfx: str, variable: list[str]) -> None:
+    assert commands(repaired(machine("apt"), "rocblas-lacks-gpu-kernels", gfx=gfx)) == variable
+
+
+def test_the_group_of_the_nodes_is_the_one_in_their_line() -> None:
+    told = {
+        "nvidia-smi": "Failed to initialize NVML: Insufficient Permissions\n",
+        "ls -l /dev/nvidia0": "crw-rw---- 1 root gpuusers 195, 0 Nov 30 10:00 /dev/nvidia0\n",
+    }
+    cause = cause_of({}, told)
+    assert cause.id == "device-nodes-restricted"
+    assert commands(cause.repair) == ["usermod --append --groups gpuusers USER"]
+
+
+# --- the fabric manager -----------------------------------------------------------------------------
+
+_APART = (
+    "nv-fabricmanager[3228]: fabric manager NVIDIA GPU driver interface version 550.54.15 don't match with driver version 570.124.06. "
+    "Please update with matching NVIDIA driver package.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("release", "listing", "install", "gone"),
+    [
+        (
+            "ID=ubuntu\n",
+            {"dpkg -l": "ii  nvidia-fabricmanager-550 550.54.15-1 amd64 x\n"},
+            "nvidia-fabricmanager-570=570.124.06-*",
+            "nvidia-fabricmanager-550",
+        ),
+        ("ID=rocky\nID_LIKE=rhel\n", {"rpm -qa": "nvidia-fabric-manager-550.54.15-1.x86_64\n"}, "nvidia-fabric-manager=570.124.06", None),
+    ],
+)
+def test_the_fabric_manager_keeps_its_name_and_takes_the_drivers_branch(
+    release: str, listing: dict[str, str], install: str, gone: str | None
+) -> None:
+    cause = kit.judged(files={"/etc/os-release": release}, commands=listing, logs={"journal": _APART}).cause
+    assert cause is not None
+    assert cause.because.params == {"own": "550.54.15", "driver": "570.124.06"}
+    (action,) = cause.repair.steps[0].actions
+    assert isinstance(action, Packages)
+    assert action.install == (install,)
+    assert action.may_remove == ((gone,) if gone else ())
+
+
+# --- words and commands that fit --------------------------------------------------------------------
+
+
+def test_the_key_that_was_asked_about_is_the_one_to_hand_over() -> None:
+    case = next(one for one in kit.cases() if one.name.startswith("037-"))
+    cause = kit.verdict(case.capture).cause
+    assert cause is not None
+    assert "mokutil --import /var/lib/dkms/mok.pub" in commands(cause.repair)
+
+
+@pytest.mark.parametrize(("line", "program"), [("shm 64M 64M 0 100% /dev/shm", "docker"), ("tmpfs 1.0G 1.0G 0 100% /dev/shm", "mount")])
+def test_shared_memory_grows_where_it_is_too_small(line: str, program: str) -> None:
+    log = "NCCL WARN Error: failed to extend /dev/shm/nccl-YaEvdl to 33030660 bytes, error: No space left on device (28)\n"
+    cause = cause_of({"python.log": log}, {"df -h": f"{line}\n"})
+    assert cause.id == "shm-too-small"
+    assert commands(cause.repair)[0].split()[0] == program
+
+
+def test_a_package_whose_script_failed_is_not_called_cut_off() -> None:
+    failed = kit.judged(files=_UBUNTU, commands={"dpkg -l": "iF  cuda-keyring 1.1-1 all x\n"}).cause
+    unpacked = kit.judged(files=_UBUNTU, commands={"dpkg -l": "iU  cuda-keyring 1.1-1 all x\n"}).cause
+    assert failed is not None
+    assert unpacked is not None
+    assert failed.id == unpacked.id == "dpkg-interrupted"
+    assert [one.because.key.rpartition(".")[2] for one in (failed, unpacked)] == ["because-failed", "because"]
+
+
+def test_the_advice_on_an_older_cuda_keeps_the_driver() -> None:
+    smi = "| NVIDIA-SMI 535.183.01    Driver Version: 535.183.01    CUDA Version: 12.2 |\n"
+    log = "RuntimeError: The NVIDIA driver on your system is too old (found version 12020). Please update your GPU driver\n"
+    cause = cause_of({"python.log": log}, {"nvidia-smi": smi})
+    assert cause.id == "driver-too-old-for-cuda"
+    assert any("recommend --want driver==535 --want torch" in line for line in commands(cause.repair))

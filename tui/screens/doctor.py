@@ -158,7 +158,7 @@ class DoctorPage(ReadingPage):
         yield from labelled(self._say("undo"), self._say("undo-one" if undo else "undo-none"), _LABEL, columns)
         if repair.verify is not None:
             yield from labelled(
-                self._say("proof"), f"{' '.join(repair.verify.command)}: {say(language, repair.verify.expect)}", _LABEL, columns
+                self._say("proof"), f"{shlex.join(repair.verify.command)} → {say(language, repair.verify.expect)}", _LABEL, columns
             )
         for words in repair.avoid:
             yield from labelled(self._say("avoid"), self.shell.say(words), _LABEL, columns)

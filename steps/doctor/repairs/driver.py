@@ -171,23 +171,31 @@ def windows_driver(seen: Evidence, candidate: Candidate) -> Plan:
 def fabric_runs(seen: Evidence, candidate: Candidate) -> Plan:
     """Return the start of the service, after its package where that is not here."""
     start = service("fabric-start", "nvidia-fabricmanager.service")
-    if seen.packages.named(r"(nvidia-fabricmanager|cuda-drivers-fabricmanager)(-.*)?"):
+    if seen.packages.named(_FABRIC):
         return Plan(steps=(start,), verify=proof("fabric"))
-    return Plan(steps=(_fabric(seen), start), verify=proof("fabric"))
+    return Plan(steps=(_fabric(seen, candidate), start), verify=proof("fabric"))
 
 
 @repairs("fabricmanager-version-mismatch")
 def fabric_fits(seen: Evidence, candidate: Candidate) -> Plan:
     """Return the fabric manager of exactly the driver's version, and its restart."""
-    return Plan(
-        steps=(_fabric(seen), run("restart-fabric", "systemctl", "restart", "nvidia-fabricmanager", live=True)), verify=proof("fabric")
-    )
+    restart = run("restart-fabric", "systemctl", "restart", "nvidia-fabricmanager", live=True)
+    return Plan(steps=(_fabric(seen, candidate), restart), verify=proof("fabric"))
 
 
-def _fabric(seen: Evidence) -> Step:
-    told = next((one.value for one in (*seen.versions.loaded, *seen.versions.user)), None)
-    if told is None:
-        return person("fabric", version="?")
+_FABRIC = r"(?:cuda-drivers-fabricmanager|nvidia-fabric-?manager)(?:-\d{3})?"
+
+
+def _fabric(seen: Evidence, candidate: Candidate) -> Step:
+    """Return the fabric manager of the driver's version, by the name that is installed, else by apt's; a person's where it is not known."""
+    told = next((one.value for one in (*seen.versions.loaded, *seen.versions.user)), str(candidate.params.get("driver", "")))
     manager = manager_of(seen)
-    name = next((row.name for row in seen.packages.named(r"(nvidia-fabricmanager)(-.*)?")), f"nvidia-fabricmanager-{numbers.branch(told)}")
-    return install("fabric", manager, f"{name}={told}-*" if manager == "apt" else name, version=told)
+    here = next((row.name for row in seen.packages.named(_FABRIC)), None)
+    if not re.fullmatch(r"\d{3}(\.\d+)+", told) or manager == "pacman" or (here is None and manager != "apt"):
+        return person("fabric", version=told or "?")
+    branch = numbers.branch(told)
+    name = re.sub(r"-\d{3}$", f"-{branch}", here) if here else f"nvidia-fabricmanager-{branch}"
+    # One branch's takes the place of another's.
+    gone = (here,) if here and here != name else ()
+    exact = f"{name}={told}-*" if manager == "apt" else f"{name}={told}"
+    return install("fabric", manager, exact, may_remove=gone, version=told)

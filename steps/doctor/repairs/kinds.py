@@ -153,7 +153,7 @@ def vfio(seen: Evidence, candidate: Candidate) -> Plan:
 @repairs("mok-not-enrolled")
 def enroll(seen: Evidence, candidate: Candidate) -> Plan:
     """Return the enrolment of the key that signs modules here; a person confirms it at the console."""
-    certificate = _certificate(seen)
+    certificate = _certificate(seen, candidate)
     if certificate is None:
         return Plan(steps=(person("enroll", "mokutil", "--import", "KEY.der"), reboot()), verify=proof("mok"))
     undo = (back("mokutil", "--revoke-import"),)
@@ -162,7 +162,14 @@ def enroll(seen: Evidence, candidate: Candidate) -> Plan:
     return Plan(steps=(msgspec.structs.replace(step, actions=actions), reboot()), verify=proof("mok"))
 
 
-def _certificate(seen: Evidence) -> str | None:
-    """Return the certificate that the distribution signs modules with, or `None` where it is not known."""
+_KEY = re.compile(r"/[\w./+-]+\.(?:der|pub|crt|cer)")
+
+
+def _certificate(seen: Evidence, candidate: Candidate) -> str | None:
+    """Return the certificate that modules are signed with: the one that was asked about, else the distribution's; `None`: not known."""
+    asked = (word for told in candidate.facts for word in told.place.source.split() if told.place.source.startswith("mokutil"))
+    named = next((word for word in asked if _KEY.fullmatch(word)), None)
+    if named is not None:
+        return named
     row = distribution_of(seen.system.id, seen.system.version)
     return row.key_certificate if row else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from steps.doctor import numbers
 from steps.doctor.diagnosis import Step
 from steps.doctor.evidence import Evidence
 from steps.doctor.repairs.base import Plan, install, manager_of, person, proof, remove, repairs, write
@@ -88,3 +89,27 @@ def open_between(seen: Evidence, candidate: Candidate) -> Plan:
     known = re.fullmatch(r"[0-9a-fA-F.:]+", address) is not None
     way = person("see-way", *(("ip", "route", "get", address) if known else ("ip", "route")), address=address if known else "?")
     return Plan(steps=(way, person("let-in-there", address=address if known else "?")), verify=proof("nccl"))
+
+
+_SHM = "/dev/shm"  # noqa: S108 - it is the one place that shared memory has
+
+
+@repairs("shm-too-small")
+def more_shared_memory(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return more room in /dev/shm: of the container, or of this machine where what was seen is its own."""
+    line = next((told.place.text for told in candidate.facts if told.place.text.endswith(_SHM)), "")
+    inside = seen.system.container is not None or line.startswith("shm ")
+    if not inside and (line or not seen.rehearsal):
+        larger = person("larger-shm-here", "mount", "-o", "remount,size=50%", _SHM)
+    else:
+        larger = person("larger-shm", "docker", "run", "--shm-size=8g", "--gpus", "all", "IMAGE")
+    return Plan(steps=(larger,), verify=proof("shm"))
+
+
+@repairs("driver-too-old-for-cuda")
+def older_cuda(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return a build for what the driver serves, by the wish that asks for it; or a newer driver."""
+    driver = next((one.value for one in (*seen.versions.loaded, *seen.versions.user)), seen.smi.driver_version)
+    kept = ("--want", f"driver=={numbers.branch(driver)}") if driver and re.match(r"\d{3}\.", driver) else ()
+    older = person("older-cuda-build", "bringup", "recommend", *kept, "--want", "torch")
+    return Plan(steps=(older, person("newer-driver", "bringup", "apply")), verify=proof("torch"))
