@@ -48,6 +48,15 @@ class OverrideRow(Record):
     source: str
 
 
+class HeadersRow(Record):
+    """The package with the headers of kernels whose name matches `kernel`; without one it is not known."""
+
+    manager: System
+    kernel: str
+    package: str | None = None
+    source: str
+
+
 class StepRow(Record):
     """One step; what it does is told by the one field that is there, and without any a person does it."""
 
@@ -100,6 +109,12 @@ def proofs() -> dict[str, ProofRow]:
 def flavors() -> tuple[FlavorRow, ...]:
     """Return the packages that differ by the kind of kernel modules only."""
     return tuple(rows("repairs.toml", "flavor", FlavorRow))
+
+
+@remembered
+def headers() -> tuple[HeadersRow, ...]:
+    """Return the packages of headers by the names of kernels; the first that fits counts."""
+    return tuple(rows("repairs.toml", "headers", HeadersRow))
 
 
 @remembered

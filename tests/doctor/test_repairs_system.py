@@ -249,3 +249,80 @@ def test_the_advice_on_an_older_cuda_keeps_the_driver() -> None:
     cause = cause_of({"python.log": log}, {"nvidia-smi": smi})
     assert cause.id == "driver-too-old-for-cuda"
     assert any("recommend --want driver==535 --want torch" in line for line in commands(cause.repair))
+
+
+# --- names of other distributions and kernels ---------------------------------------------------------
+
+
+def on_kernel(release: str, kernel: str, listing: dict[str, str]) -> Repair:
+    files = {"/etc/os-release": release, "/proc/sys/kernel/osrelease": f"{kernel}\n"}
+    return repaired(seen(listing, files), "kernel-headers-missing", kernel=kernel)
+
+
+@pytest.mark.parametrize(
+    ("release", "kernel", "listing", "package"),
+    [
+        ("ID=debian\n", "6.8.12-4-pve", {"dpkg -l": "ii  dkms 3 all x\n"}, "proxmox-headers-6.8.12-4-pve"),
+        ("ID=debian\n", "5.15.108-1-pve", {"dpkg -l": "ii  dkms 3 all x\n"}, "pve-headers-5.15.108-1-pve"),
+        ("ID=debian\n", "6.2.16-5-pve", {"dpkg -l": "ii  dkms 3 all x\n"}, None),
+        ("ID=debian\n", "6.1.0-25-amd64", {"dpkg -l": "ii  dkms 3 all x\n"}, "linux-headers-6.1.0-25-amd64"),
+        (
+            "ID=ol\nID_LIKE=fedora\n",
+            "5.15.0-206.153.7.el9uek.x86_64",
+            {"rpm -qa": "dkms-3-1.noarch\n"},
+            "kernel-uek-devel-5.15.0-206.153.7.el9uek.x86_64",
+        ),
+        (
+            "ID=rocky\nID_LIKE=rhel\n",
+            "5.14.0-427.el9.x86_64",
+            {"rpm -qa": "dkms-3-1.noarch\n"},
+            "kernel-devel-5.14.0-427.el9.x86_64",
+        ),
+    ],
+)
+def test_headers_are_named_as_the_kernels_own_distribution_does(
+    release: str, kernel: str, listing: dict[str, str], package: str | None
+) -> None:
+    repair = on_kernel(release, kernel, listing)
+    found = [name for step in repair.steps for action in step.actions if isinstance(action, Packages) for name in action.install]
+    assert found == ([package] if package else [])
+
+
+@pytest.mark.parametrize(("installed", "steps"), [("6.11.5.arch1-1", ["headers", "reboot"]), ("6.11.1.arch1-1", ["headers", "build-all"])])
+def test_an_arch_kernel_that_was_upgraded_away_wants_a_reboot(installed: str, steps: list[str]) -> None:
+    repair = on_kernel("ID=arch\n", "6.11.1-arch1-1", {"pacman -Q": f"linux {installed}\nnvidia-utils 570.1-1\n"})
+    assert keys(repair)[:2] == steps
+
+
+def test_a_compiler_is_asked_for_where_it_can_be_had() -> None:
+    def found(release: str, listing: dict[str, str]) -> tuple[list[str], str]:
+        repair = repaired(seen(listing, {"/etc/os-release": release}), "host-compiler-too-new-for-nvcc", newest="12")
+        names = [name for step in repair.steps for action in step.actions if isinstance(action, Packages) for name in action.install]
+        return names, " ".join(repair.steps[-1].command or ())
+
+    toolset = found("ID=rocky\nID_LIKE=rhel\n", {"rpm -qa": "gcc-13-1.x86_64\n"})
+    assert toolset == (["gcc-toolset-12"], "scl enable gcc-toolset-12 COMMAND")
+    assert found("ID=fedora\n", {"rpm -qa": "gcc-15-1.x86_64\n"})[0] == []
+    assert found("ID=ubuntu\n", {"dpkg -l": "ii  gcc-13 13 amd64 x\n"})[0] == ["gcc-12", "g++-12"]
+
+
+def test_an_archive_without_the_branch_is_no_repair() -> None:
+    for branch, names in (("470", ["nvidia-driver-470"]), ("390", [])):
+        repair = repaired(seen({"dpkg -l": "ii  bash 5 amd64 x\n"}), "gpu-needs-legacy-driver", branch=branch)
+        found = [name for step in repair.steps for action in step.actions if isinstance(action, Packages) for name in action.install]
+        assert found == names
+
+
+def test_suse_is_given_no_commands_of_another_family() -> None:
+    files = {"/etc/os-release": 'ID="sles"\nID_LIKE="suse"\nVERSION_ID="15.6"\n', "/proc/sys/kernel/osrelease": "6.4.0-150600.23-default\n"}
+    suse = seen({"rpm -qa": "nvidia-driver-G06-570.1-1.x86_64\n"}, files)
+    others = {"apt-get", "dpkg", "apt-mark", "dnf", "dracut", "akmods", "pacman", "mkinitcpio", "update-initramfs"}
+    only_apt = {id for id, row in diagnoses().items() if row.category in ("apt-state", "ssh-installer")}
+    wrong = [
+        (id, argv[0])
+        for id in set(diagnoses()) - only_apt
+        for step in repaired(suse, id, kernel="6.4.0-150600.23-default", package="x", driver="nouveau", newest="12").steps
+        for argv in (step.commands if step.actions else ())
+        if argv[0] in others
+    ]
+    assert wrong == []

@@ -17,6 +17,7 @@ from steps.doctor.facts.packages import Manager
 from steps.doctor.rules.base import Candidate
 from steps.managers import apt_state
 from steps.managers.base import manager as manager_called
+from steps.managers.offered import by as offered_by
 from steps.managers.shown import shown
 from steps.model.action import AnyAction, Command, Packages, Reboot, Run, Service, UndoStep, Write
 from steps.model.action import Probe as DoneWhen
@@ -63,6 +64,14 @@ def manager_of(seen: Evidence) -> Manager | None:
         return "apt"
     family = {seen.system.id, *seen.system.like}
     return "dnf" if family & {"fedora", "rhel", "centos"} else "pacman" if "arch" in family else None
+
+
+def not_offered(seen: Evidence, manager: Manager | None, *names: str) -> bool:
+    """Return whether the manager's own lists lack one of these packages; `False` also where nobody can ask them."""
+    if seen.rehearsal:
+        return False
+    offered = offered_by(manager, seen.host.host, names)
+    return offered is not None and not all(offered.get(name) for name in names)
 
 
 # --- steps ----------------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ def half(seen: Evidence) -> tuple[Row, ...]:
 
 def finish(seen: Evidence) -> tuple[Step, ...]:
     """Return the end of what dpkg began; undo unpacks the same packages again, so that they wait as they did."""
-    if manager_of(seen) not in ("apt", None):
+    manager = manager_of(seen)
+    if manager not in ("apt", None) or (manager is None and seen.system.id is not None):
         return ()
     files = [archive(seen, row) for row in half(seen)]
     known = tuple(path for path in files if path)

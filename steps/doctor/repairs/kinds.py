@@ -11,7 +11,7 @@ from steps.catalog.stack import distribution_of
 from steps.doctor.events.bus import ProbeNotCalled
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.cards import Card
-from steps.doctor.repairs.base import Plan, aside, back, install, manager_of, person, proof, reboot, repairs, run, write
+from steps.doctor.repairs.base import Plan, aside, back, install, manager_of, not_offered, person, proof, reboot, repairs, run, write
 from steps.doctor.repairs.modules import images, kernel_of
 from steps.doctor.rules.base import Candidate
 from steps.doctor.rules.kernel import installed_branch
@@ -92,8 +92,12 @@ def _branch(seen: Evidence, branch: str) -> Plan:
         return _apart(other)
     manager = manager_of(seen)
     present = tuple(dict.fromkeys(row.name for row in seen.packages.driver()))
+    row = distribution_of(seen.system.id, seen.system.version) if manager == "apt" else None
     names: dict[str, tuple[str, ...]] = {"ubuntu": (f"nvidia-driver-{branch}",), "debian": (f"nvidia-tesla-{branch}-driver",)}
     name = names.get(seen.system.id or "") if manager == "apt" else None
+    if name and ((row is not None and branch not in row.archive) or not_offered(seen, manager, *name)):
+        # The archive of this release has no such branch.
+        name = None
     if manager == "dnf" and (seen.system.id == "fedora" or seen.packages.named(r"akmod-nvidia.*")):
         name = (f"akmod-nvidia-{branch}xx", f"xorg-x11-drv-nvidia-{branch}xx-cuda")
     if not name:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+from steps.catalog.repairs import headers as header_rows
 from steps.doctor import numbers
 from steps.doctor.diagnosis import Step
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.modules import Dkms
-from steps.doctor.repairs.base import Plan, apt, back, install, manager_of, person, proof, reboot, repairs, run, tool
+from steps.doctor.repairs.base import Plan, apt, back, install, manager_of, not_offered, person, proof, reboot, repairs, run, tool
 from steps.doctor.repairs.halves import as_failed, finish, half
 from steps.doctor.rules.base import Candidate
 from steps.model.base import phrase
@@ -164,15 +165,35 @@ def headers(seen: Evidence, candidate: Candidate) -> Plan:
     kernel, manager = kernel_of(seen, candidate), manager_of(seen)
     if kernel is None:
         return Plan(steps=(person("headers-of-kernel"), person("build-all", "dkms", "autoinstall")), verify=proof("dkms"))
-    names = {"apt": f"linux-headers-{kernel}", "dnf": f"kernel-devel-{kernel}", "pacman": _arch_headers(kernel)}
+    if manager == "pacman" and _older_than_installed(seen, kernel):
+        # The headers of this kernel are gone from the archive with it.
+        return Plan(steps=(install("headers", manager, _arch_headers(kernel), kernel=kernel), reboot()), verify=proof("dkms"))
+    name = _arch_headers(kernel) if manager == "pacman" else _headers(kernel, manager)
+    if name is None:
+        return Plan(
+            steps=(person("headers", kernel=kernel), person("build-all", "dkms", "autoinstall", kernel=kernel)), verify=proof("dkms")
+        )
     if candidate.variant == "incomplete" and manager == "apt":
-        first = apt("headers-again", "--reinstall", "--no-remove", "install", names["apt"], kernel=kernel)
+        first = apt("headers-again", "--reinstall", "--no-remove", "install", name, kernel=kernel)
     else:
-        name = names[manager] if manager else f"linux-headers-{kernel}"
         first = install("headers", manager, name, refresh=manager == "apt", kernel=kernel)
     build = built(seen, kernel) if entries(seen) else (_build_all(seen, kernel),)
     waiting = finish(seen) if half(seen) else ()
     return Plan(steps=(*as_failed(seen), first, *build, *waiting, *images(seen), first_start(seen)), verify=proof("dkms"))
+
+
+def _headers(kernel: str, manager: str | None) -> str | None:
+    """Return the package with a kernel's headers, by the distribution and the kind of kernel; `None` where it is not known."""
+    row = next((one for one in header_rows() if one.manager == manager and re.fullmatch(one.kernel, kernel)), None)
+    return row.package.replace("{kernel}", kernel) if row is not None and row.package else None
+
+
+def _older_than_installed(seen: Evidence, kernel: str) -> bool:
+    """Return whether another release of the running kernel's package is installed, as after an upgrade without a reboot."""
+    package = _arch_headers(kernel).removesuffix("-headers")
+    row = next(iter(seen.packages.named(re.escape(package))), None)
+    plain = re.sub(r"-(lts|zen|hardened|rt)\b", "", kernel)
+    return row is not None and re.sub(r"[.-]", ".", row.version) not in (re.sub(r"[.-]", ".", one) for one in (plain, kernel))
 
 
 def _arch_headers(kernel: str) -> str:
@@ -194,7 +215,9 @@ def compiler(seen: Evidence, candidate: Candidate) -> Plan:
     manager, kernel = manager_of(seen), kernel_of(seen, candidate)
     told = re.search(r"gcc-(\d+)|gcc(?: version)? (?:\([^)]*\) )?(\d+)\.", seen.host.read("/proc/version") or "")
     major = (told[1] or told[2]) if told else None
-    if manager == "apt" and major:
+    if manager == "apt" and major and not_offered(seen, manager, f"gcc-{major}"):
+        get = person("compiler", "apt-cache", "policy", f"gcc-{major}", major=major)
+    elif manager == "apt" and major:
         get = install("compiler", manager, f"gcc-{major}", major=major)
     else:
         get = install("compiler-any", manager, "gcc") if manager in ("dnf", "pacman") else person("compiler-any")

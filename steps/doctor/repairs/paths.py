@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from steps.doctor import numbers
 from steps.doctor.diagnosis import Step
 from steps.doctor.evidence import Evidence
-from steps.doctor.repairs.base import Plan, install, manager_of, person, proof, remove, repairs, write
+from steps.doctor.facts.packages import Manager
+from steps.doctor.repairs.base import Plan, install, manager_of, not_offered, person, proof, remove, repairs, write
 from steps.doctor.rules.base import Candidate
 
 # --- search paths ---------------------------------------------------------------------------------
@@ -70,10 +71,21 @@ def older_compiler(seen: Evidence, candidate: Candidate) -> Plan:
     newest, manager = str(candidate.params.get("newest", "")), manager_of(seen)
     if not newest.isdigit():
         return Plan(steps=(person("older-compiler", newest=newest or "?"),), verify=proof("nvcc"))
-    names = {"apt": (f"gcc-{newest}", f"g++-{newest}"), "dnf": (f"gcc-toolset-{newest}",), "pacman": (f"gcc{newest}",)}
-    get = install("older-compiler", manager, *names[manager], newest=newest) if manager else person("older-compiler", newest=newest)
+    if manager == "dnf" and seen.system.id != "fedora":
+        # A toolset lies beside the system's compiler, and is chosen by name.
+        name = f"gcc-toolset-{newest}"
+        use = person("choose-toolset", "scl", "enable", name, "COMMAND", newest=newest)
+        return Plan(steps=(_compiler(seen, newest, manager, name), use), verify=proof("nvcc"))
+    names = (f"gcc-{newest}", f"g++-{newest}") if manager == "apt" else ()
     use = person("choose-compiler", "env", f"NVCC_PREPEND_FLAGS=-ccbin=g++-{newest}", "COMMAND", newest=newest)
-    return Plan(steps=(get, use), verify=proof("nvcc"))
+    return Plan(steps=(_compiler(seen, newest, manager, *names), use), verify=proof("nvcc"))
+
+
+def _compiler(seen: Evidence, newest: str, manager: Manager | None, *names: str) -> Step:
+    """Return the step that brings a compiler; a person's where its packages are not known, or not on offer here."""
+    if not names or not_offered(seen, manager, *names):
+        return person("older-compiler", newest=newest)
+    return install("older-compiler", manager, *names, newest=newest)
 
 
 # --- the network of ranks -------------------------------------------------------------------------
