@@ -131,9 +131,9 @@ def advice(found: Recommendation, language: Language) -> Iterator[str]:
     yield from findings((one for one in found.findings if one.severity != "ok"), language)
 
 
-def plan(made: Plan, found: Iterable[Finding], language: Language) -> Iterator[str]:
-    """Yield the numbered actions with their commands and sizes."""
-    found = tuple(found)
+def plan(made: Plan, found: Iterable[Finding] | None, language: Language) -> Iterator[str]:
+    """Yield the numbered actions with their commands and sizes; `found` are its findings, `None` where nobody looked for any."""
+    asked, found = found is not None, tuple(found or ())
     if not made.actions:
         forbidden = any(one.severity == "error" for one in found)
         yield say(language, phrase("cli.nothing-possible" if forbidden else "cli.nothing-to-do"))
@@ -148,7 +148,8 @@ def plan(made: Plan, found: Iterable[Finding], language: Language) -> Iterator[s
             yield f"       {'#' if action.by == 'root' else '$'} {shlex.join(command)}"
     if made.actions:
         yield say(language, phrase("cli.plan-end", digest=digest(made)[:8], **_totals(made.actions)))
-    yield from findings((one for one in found if one.severity in ("error", "warning")), language)
+    if asked:
+        yield from findings((one for one in found if one.severity in ("error", "warning")), language)
 
 
 def _totals(actions: Iterable[AnyAction]) -> dict[str, Param]:

@@ -10,8 +10,12 @@ from typing import Any
 from steps.doctor.diagnosis import Diagnosis, RuledOut, Step, Unseen, Verdict
 from steps.doctor.facts.owners import OwnedFile, Owners
 from steps.doctor.told import Place
+from steps.managers.shown import written
 from steps.model.base import Phrase, phrase
 from steps.text import Language, say
+
+_MOST_LINES = 24
+"""Lines of a file that is written that stand under a step: a list of sources may be long, and most of it stays as it was."""
 
 
 def document(verdict: Verdict, language: Language) -> dict[str, Any]:
@@ -60,7 +64,9 @@ def _diagnosis(one: Diagnosis, language: Language) -> dict[str, Any]:
 def _step(step: Step, language: Language) -> dict[str, Any]:
     return {
         "step": say(language, step.says),
-        "command": list(step.command) if step.command else None,
+        "command": list(step.commands[0]) if step.commands else None,
+        **({"commands": [list(argv) for argv in step.commands]} if len(step.commands) > 1 else {}),
+        **({"writes": [{"path": one.path, "text": one.text} for one in step.files]} if step.files else {}),
         "reboot": step.reboot,
         "undo": say(language, step.undo) if step.undo is not None else None,
     }
@@ -131,8 +137,13 @@ def _quoted(places: tuple[Place, ...]) -> Iterator[str]:
 def _steps(steps: tuple[Step, ...], language: Language) -> Iterator[str]:
     for number, step in enumerate(steps, 1):
         yield f"{number}. {say(language, step.says)}"
-        if step.command:
-            yield f"   $ {shlex.join(step.command)}"
+        yield from (f"   $ {shlex.join(argv)}" for argv in step.commands)
+        for file in step.files:
+            yield f"   > {file.path}"
+            lines = written(file)
+            yield from (f"     {line}" for line in lines[:_MOST_LINES])
+            if len(lines) > _MOST_LINES:
+                yield f"     {say(language, phrase('doctor.more-lines', count=len(lines) - _MOST_LINES))}"
 
 
 # --- who owns what --------------------------------------------------------------------------------

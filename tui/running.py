@@ -84,7 +84,7 @@ def repair(asked: Mapping[str, Any], environ: Mapping[str, str], console: Consol
     """Name what is broken, or what stopped a run, and run its repair; one that fails goes back, after a question where one can be asked."""
     language = console.asked.language
     if not console.asked.yes and (console.asked.json or not _on_terminal()):
-        raise InputError("needs-yes")
+        raise InputError("repair-needs-yes")
     stopped = client.find(asked["run"]) if asked.get("run") else None
     verdict = doctor.behind_run(stopped) if stopped is not None else doctor.examined(console.asked, tuple(asked["log"]))
     console_lines = console.err if console.asked.json else console.out
@@ -108,7 +108,7 @@ def _repaired(plan: Plan, cause: Diagnosis | None, console: Console) -> int:
     if not attended and any(action.id == KEY for action in plan.actions):
         raise PreflightError("key-needs-person")
     if not console.asked.yes:
-        console.lines(("", *lines.plan(plan, (), language)))
+        console.lines(("", *lines.plan(plan, None, language)))
         if not dialogue.agreed(say(language, phrase("repair.flow.start")), "y", "yes"):
             raise Cancelled("cancelled")
     handle = runs.start(plan, privilege.sudo(), attended=attended)

@@ -41,6 +41,24 @@ class FlavorRow(Record):
     open: str
 
 
+class OverrideRow(Record):
+    """What AMD's runtime can be told to take the cards of a family for."""
+
+    family: str
+    relative: str
+    version: str
+    source: str
+
+
+class HeadersRow(Record):
+    """The package with the headers of kernels whose name matches `kernel`; without one it is not known."""
+
+    manager: System
+    kernel: str
+    package: str | None = None
+    source: str
+
+
 class StepRow(Record):
     """One step; what it does is told by the one field that is there, and without any a person does it."""
 
@@ -58,6 +76,10 @@ class StepRow(Record):
     install: Mapping[System, Argv] = {}
     refresh: bool = False
     """Whether the package lists are fetched anew."""
+    card: Literal["users", "reset"] | None = None
+    """What is done with the cards that the diagnosis names: who uses them is looked at, or they are reset."""
+    repository: bool = False
+    """Whether NVIDIA's archive for this system is made known, where it is not."""
     service: str | None = None
     use: str | None = None
     """A row of `tool`."""
@@ -89,6 +111,18 @@ def proofs() -> dict[str, ProofRow]:
 def flavors() -> tuple[FlavorRow, ...]:
     """Return the packages that differ by the kind of kernel modules only."""
     return tuple(rows("repairs.toml", "flavor", FlavorRow))
+
+
+@remembered
+def headers() -> tuple[HeadersRow, ...]:
+    """Return the packages of headers by the names of kernels; the first that fits counts."""
+    return tuple(rows("repairs.toml", "headers", HeadersRow))
+
+
+@remembered
+def overrides() -> tuple[OverrideRow, ...]:
+    """Return the families of AMD's cards that can be taken for a relative."""
+    return tuple(rows("repairs.toml", "override", OverrideRow))
 
 
 @remembered

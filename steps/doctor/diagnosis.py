@@ -6,7 +6,8 @@ from typing import Literal
 
 from steps.catalog.diagnoses import Severity
 from steps.doctor.told import Place
-from steps.model.action import AnyAction
+from steps.managers.shown import shown, written
+from steps.model.action import AnyAction, Write
 from steps.model.base import Phrase, Record, Words
 
 Part = Literal["cause", "consequence", "beside"]
@@ -23,6 +24,17 @@ class Step(Record):
     """What a run does for it, in order; none where a person does it, also where the command is shown for them to type."""
     live: bool = False
     """Whether it acts on the kernel, the services or the cards that run: a mounted system has none."""
+
+    @property
+    def commands(self) -> tuple[tuple[str, ...], ...]:
+        """Return what is typed for it, or what a run does in its place, in order; nothing for what is no command."""
+        done = tuple(argv for action in self.actions if (argv := shown(action)))
+        return done or ((self.command,) if self.command else ())
+
+    @property
+    def files(self) -> tuple[Write, ...]:
+        """Return the files that it writes with words of its own."""
+        return tuple(action for action in self.actions if isinstance(action, Write) and written(action))
 
 
 class Proof(Record):

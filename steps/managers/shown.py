@@ -24,6 +24,11 @@ def shown(action: AnyAction) -> tuple[str, ...]:
             return ()
 
 
+def written(action: AnyAction) -> tuple[str, ...]:
+    """Return the lines that a file will hold; empty for what writes none, or a copy of another file."""
+    return tuple((action.text or "").splitlines()) if isinstance(action, Write) else ()
+
+
 def run(action: AnyAction) -> tuple[str, ...]:
     """Return the argv as it is really run, with every option; empty for what is no command."""
     match action:

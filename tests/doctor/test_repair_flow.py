@@ -91,3 +91,58 @@ def test_the_second_look_ends_with_20_where_the_cause_is_there_or_nothing_is_pro
     path.write_text(json.dumps(capture))
     assert _guarded(["doctor", "--gone", name, "--machine", str(path)], {}) == (0 if name == "dpkg-interrupted" else 20)
     assert capsys.readouterr().out
+
+
+def _nouveau(tmp_path: Path) -> Path:
+    """Write a machine whose card nouveau drives though NVIDIA's module is there."""
+    capture = {
+        "schema": "bringup/capture",
+        "version": 1,
+        "files": {"/etc/os-release": 'ID=ubuntu\nVERSION_ID="24.04"\n', "/proc/sys/kernel/osrelease": "6.8.0-60-generic\n"},
+        "commands": {
+            "lspci -nnk -d 10de:": {
+                "stdout": "01:00.0 VGA compatible controller [0300]: NVIDIA Corporation GA102 [GeForce RTX 3090] [10de:2204] (rev a1)\n"
+                "\tKernel driver in use: nouveau\n\tKernel modules: nouveau, nvidia\n",
+                "status": 0,
+            },
+            "dpkg -l": {"stdout": "ii  nvidia-dkms-570 570.1-0ubuntu1 amd64 x\n", "status": 0},
+            "dkms status": {"stdout": "nvidia/570.1, 6.8.0-60-generic, x86_64: installed\n", "status": 0},
+            "lsmod": {"stdout": "nouveau 3000000 1\n", "status": 0},
+            "nvidia-smi": {"stdout": "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n", "status": 9},
+        },
+    }
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps(capture))
+    return path
+
+
+def test_a_repair_is_shown_with_its_commands_and_what_its_files_will_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(_nouveau(tmp_path))
+    _guarded(["doctor", "--machine", path], {})
+    told = capsys.readouterr().out
+    for line in ("   > /etc/modprobe.d/bringup-blacklist.conf\n", "     blacklist nouveau\n", "   $ update-initramfs -u -k all\n"):
+        assert line in told, told
+    _guarded(["doctor", "--machine", path, "--json"], {})
+    fix = next(one for one in json.loads(capsys.readouterr().out)["diagnoses"] if one["primary"])["fix"]
+    assert [file["path"] for step in fix for file in step.get("writes", ())] == ["/etc/modprobe.d/bringup-blacklist.conf"]
+    assert fix[1]["command"] == ["update-initramfs", "-u", "-k", "all"]
+
+
+def test_a_repair_without_a_terminal_names_the_command_that_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _guarded(["doctor", "--fix", "--machine", str(_nouveau(tmp_path))], {}) == 2
+    said = capsys.readouterr().err
+    assert "doctor`" in said
+    assert "plan`" not in said
+
+
+def test_faults_are_not_followed_by_the_word_that_nothing_was_found() -> None:
+    from steps import lines
+
+    told = list(lines.plan(repair_plan(stale(), Target(), made=1.0), None, "en"))
+    assert "No findings." not in told
+    assert "No findings." in list(lines.plan(repair_plan(stale(), Target(), made=1.0), (), "en"))
+
+
+def test_every_step_that_a_run_does_says_what_it_is() -> None:
+    for step in stale().repair.steps:
+        assert step.commands or step.files, step.says.key

@@ -144,7 +144,7 @@ def test_what_a_step_changes_on_disk_can_be_taken_back() -> None:
     # Rebuilding what is derived (an initramfs, an index), and finishing what is broken, has no way back and needs none.
     derived = {
         "initramfs", "ldconfig", "fix-broken", "finish", "reinstall", "headers-again", "build-akmod", "build-all", "clean-cache",
-        "old-kernels", "other-branch-away", "build", "refresh",
+        "old-kernels", "other-branch-away", "build", "refresh", "check-packages",
     }  # fmt: skip
     seen = machine("apt")
     lasting = [

@@ -66,6 +66,11 @@ async def test_enter_shows_the_plan_and_only_agreeing_starts_the_run(tmp_path: P
         assert "Start this repair?" in text(app)
         assert "Let the doctor look again" in text(app)
         assert house.started == []
+        await press(pilot, "d")
+        assert "The whole plan" in text(app)
+        assert "# modprobe -r" in text(app)
+        await press(pilot, "escape")
+        assert "Start this repair?" in text(app)
         await press(pilot, "escape")
         assert "One cause found." in text(app)
         assert house.started == []

@@ -26,6 +26,7 @@ class ConfirmPage(Page):
         extra: Sequence[Key] = (),
         actions: Mapping[str, Callable[[], None]] | None = None,
         state: str = "",
+        details: Callable[[], None] | None = None,
     ) -> None:
         super().__init__()
         self._title = title
@@ -35,6 +36,7 @@ class ConfirmPage(Page):
         self._extra = tuple(extra)
         self._actions = dict(actions or {})
         self._state = state
+        self._details = details
         self._field = Field(limit=20) if word else None
         self._wrong = False
 
@@ -67,6 +69,7 @@ class ConfirmPage(Page):
         return (
             Key(("enter", "y"), "agree", "Enter", ui("key.agree")),
             Key(("escape", "n", "b"), "close", "Esc", ui("key.stay")),
+            *((Key(("d",), "details", "d", ui("key.details")),) if self._details is not None else ()),
             *self._extra,
         )
 
@@ -84,6 +87,11 @@ class ConfirmPage(Page):
             else:
                 self._wrong, self._field = True, Field(limit=20)
         return True
+
+    def do_details(self) -> None:
+        """Show all of what is asked about; the question stays."""
+        if self._details is not None:
+            self._details()
 
     def do_agree(self) -> None:
         """Close, then do it."""

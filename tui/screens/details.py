@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tui.cells import BLANK, Line, Span, wrap
@@ -11,16 +11,17 @@ from tui.screens.base import ui
 from tui.screens.reading import ReadingPage
 
 if TYPE_CHECKING:
-    from tui.screens.review import ReviewScreen
+    from steps.model.plan import Plan
+    from tui.screens.base import Page
 
 
 class DetailsPage(ReadingPage):
-    """Nothing is left out here."""
+    """Nothing is left out here; with `contents` also what the files will hold."""
 
-    below: ReviewScreen
-
-    def __init__(self, below: ReviewScreen) -> None:
+    def __init__(self, below: Page, plan: Callable[[], Plan | None], *, contents: bool = False) -> None:
         super().__init__(below)
+        self._plan = plan
+        self._contents = contents
 
     def title_words(self) -> str:
         """Return "The whole plan"."""
@@ -37,8 +38,9 @@ class DetailsPage(ReadingPage):
     def lines(self, columns: int) -> Sequence[Line]:
         """Return the actions."""
         from steps.managers import shown
+        from steps.model.action import Write
 
-        plan = self.below.plan()
+        plan = self._plan()
         if plan is None:
             return ()
         lines: list[Line] = []
@@ -54,4 +56,7 @@ class DetailsPage(ReadingPage):
             if command:
                 sign = "#" if action.by == "root" else "$"
                 lines += [(Span("   "), Span(line, "primary")) for line in wrap(f"{sign} {shlex.join(command)}", columns - 3)]
+            if self._contents and isinstance(action, Write):
+                lines += [(Span("   "), Span(line, "primary")) for line in wrap(f"> {action.path}", columns - 3)]
+                lines += [(Span("     "), Span(part)) for line in shown.written(action) for part in wrap(line, columns - 5) or ("",)]
         return lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -148,14 +149,16 @@ class DoctorPage(ReadingPage):
         for number, step in enumerate(repair.steps, 1):
             for at, text in enumerate(wrap(self.shell.say(step.says), columns - 2)):
                 yield (Span("  " if at else f"{number} ", "mute"), Span(text))
-            if step.command:
-                yield (Span("  "), Span(cut(" ".join(step.command), columns - 2), "primary"))
+            for argv in step.commands:
+                yield (Span("  "), Span(cut(shlex.join(argv), columns - 2), "primary"))
+            for file in step.files:
+                yield (Span("  "), Span(cut(f"> {file.path}", columns - 2), "primary"))
         yield BLANK
         undo = any(step.undo for step in repair.steps)
         yield from labelled(self._say("undo"), self._say("undo-one" if undo else "undo-none"), _LABEL, columns)
         if repair.verify is not None:
             yield from labelled(
-                self._say("proof"), f"{' '.join(repair.verify.command)}: {say(language, repair.verify.expect)}", _LABEL, columns
+                self._say("proof"), f"{shlex.join(repair.verify.command)} → {say(language, repair.verify.expect)}", _LABEL, columns
             )
         for words in repair.avoid:
             yield from labelled(self._say("avoid"), self.shell.say(words), _LABEL, columns)
@@ -172,10 +175,21 @@ class DoctorPage(ReadingPage):
     def do_repair(self) -> None:
         """Show the plan; the run starts when it is agreed to."""
         from tui.screens.confirm import ConfirmPage
+        from tui.screens.details import DetailsPage
 
         plan = self._plan
         if plan is None or not plan.actions:
             return
         listed = [f"{number}  {self.shell.say(action.title)}" for number, action in enumerate(plan.actions, 1)]
-        sentences = (*listed, "", self._say("promise"))
-        self.app.push_screen(ConfirmPage(self._say("start"), sentences, lambda: self._bringup.start(plan), state=self.state_words()))
+
+        def details() -> None:
+            self.app.push_screen(DetailsPage(self, lambda: plan, contents=True))
+
+        page = ConfirmPage(
+            self._say("start"),
+            (*listed, "", self._say("promise")),
+            lambda: self._bringup.start(plan),
+            state=self.state_words(),
+            details=details,
+        )
+        self.app.push_screen(page)

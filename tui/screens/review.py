@@ -271,7 +271,7 @@ class ReviewScreen(MenuPage):
         """Show the whole plan with its commands."""
         from tui.screens.details import DetailsPage
 
-        self.app.push_screen(DetailsPage(self))
+        self.app.push_screen(DetailsPage(self, self.plan))
 
     def do_save(self) -> None:
         """Ask for the path of the profile."""

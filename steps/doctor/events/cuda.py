@@ -134,9 +134,9 @@ class FabricManager(Event):
 
 
 @parses(
-    r"(?:fabric ?manager|nvidia-fabricmanager\S*|NVIDIA GPU driver interface)\D{0,80}version (?P<own>\d{3}\.[\d.]+)"
-    r"[^\n]{0,80}?(?:doesn't match|does not match|mismatch|not compatible)[^\n]{0,80}?version (?P<driver>\d{3}\.[\d.]+)|"
-    r"nvidia-nvswitch\d*: Version mismatch, kernel version (?P<kernel>\d{3}\.[\d.]+) user version (?P<user>\d{3}\.[\d.]+)|"
+    r"(?:fabric ?manager|nvidia-fabricmanager\S*|NVIDIA GPU driver interface)[^\n]{0,90}?version (?P<own>\d{3}(?:\.\d+)+)"
+    r"[^\n]{0,80}?(?:do(?:es)?n['’]t match|do(?:es)? not match|mismatch|not compatible)[^\n]{0,80}?version (?P<driver>\d{3}(?:\.\d+)+)|"
+    r"nvidia-nvswitch\d*: Version mismatch, kernel version (?P<kernel>\d{3}(?:\.\d+)+) user version (?P<user>\d{3}(?:\.\d+)+)|"
     r"NV_WARN_NOTHING_TO_DO|(?P<none>no NVSwitch|NVSwitch\w* (?:device )?not (?:found|present)|"
     r"Detected Pre-NVL5 system.{0,200}NOTHING_TO_DO)|"
     r"(?:don't match|do not match|doesn't match|does not match|version mismatch)[^\n]{0,60}fabric ?manager|"

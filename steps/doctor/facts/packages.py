@@ -10,6 +10,7 @@ from steps.detect.packages import STATUS
 from steps.detect.probes import Probes
 from steps.doctor import numbers
 from steps.doctor.told import Place, Told
+from steps.host.release import release
 from steps.model.base import Record
 
 Manager = Literal["apt", "dnf", "pacman"]
@@ -107,7 +108,11 @@ def _manager(host: Probes, rows: tuple[Row, ...]) -> Manager | None:
     sources = {row.place.source.split()[0] for row in rows}
     recorded = {argv[0] for argv in host.forms(lambda _: True)}
     kinds: tuple[tuple[Manager, set[str]], ...] = (("apt", {"dpkg", "apt"}), ("dnf", {"rpm", "yum", "dnf"}), ("pacman", {"pacman"}))
-    return next((manager for manager, names in kinds if sources & names or recorded & names), None)
+    found = next((manager for manager, names in kinds if sources & names or recorded & names), None)
+    told = release(host.host)
+    # rpm is SUSE's as well, and dnf is not.
+    suse = any("suse" in name or name.startswith("sle") for name in (told.id or "", *told.like))
+    return None if suse and found == "dnf" else found
 
 
 _LISTS = (("dpkg", "-l"), ("rpm", "-qa"), ("pacman", "-Q"), ("yum", "info"), ("dnf", "info"))

@@ -17,6 +17,7 @@ from steps.doctor.facts.packages import Manager
 from steps.doctor.rules.base import Candidate
 from steps.managers import apt_state
 from steps.managers.base import manager as manager_called
+from steps.managers.offered import by as offered_by
 from steps.managers.shown import shown
 from steps.model.action import AnyAction, Command, Packages, Reboot, Run, Service, UndoStep, Write
 from steps.model.action import Probe as DoneWhen
@@ -65,6 +66,14 @@ def manager_of(seen: Evidence) -> Manager | None:
     return "dnf" if family & {"fedora", "rhel", "centos"} else "pacman" if "arch" in family else None
 
 
+def not_offered(seen: Evidence, manager: Manager | None, *names: str) -> bool:
+    """Return whether the manager's own lists lack one of these packages; `False` also where nobody can ask them."""
+    if seen.rehearsal:
+        return False
+    offered = offered_by(manager, seen.host.host, names)
+    return offered is not None and not all(offered.get(name) for name in names)
+
+
 # --- steps ----------------------------------------------------------------------------------------
 
 
@@ -72,6 +81,9 @@ def person(key: str, *command: str, **params: Param) -> Step:
     """Return a step that a person does, `repair.step.<key>`; `command` is what they type where it cannot be typed for them."""
     typed = (*shlex.split(resources.command_name()), *command[1:]) if command[:1] == ("bringup",) else command
     return Step(says=phrase(f"repair.step.{key}", **params), command=typed or None)
+
+
+_DEBIANS = ("apt-get", "dpkg")
 
 
 def run(
@@ -85,23 +97,38 @@ def run(
     words: Mapping[str, Param] | None = None,
     **params: Param,
 ) -> Step:
-    """Return a step that is one command of root's; `quiet` is for how many seconds its silence is normal, `words` fill its sentence too."""
+    """Return a step that is one command of root's; `quiet` is for how many seconds its silence is normal, `words` fill its sentence too.
+
+    Where it or its way back lets maintainer scripts run, these ask nothing.
+    """
     says = _says(key, words, **params)
+    programs = {argv[0], *(step.argv[0] for step in undo if isinstance(step, Command))}
     action = Run(
-        id=key, title=says, lane="packages", argv=argv, undo=undo, done_when=done_when, interactive=interactive, quiet_seconds=quiet
+        id=key,
+        title=says,
+        lane="packages",
+        argv=argv,
+        env=manager_called("apt").environment() if programs & set(_DEBIANS) else {},
+        undo=undo,
+        done_when=done_when,
+        interactive=interactive,
+        quiet_seconds=quiet,
     )
     return _of(says, argv, action, live=live)
 
 
 def back(*argv: str, tolerant: bool = False) -> Command:
-    """Return a command that takes something back."""
-    return Command(argv=argv, tolerant=tolerant)
+    """Return a command that takes something back; apt asks nothing there either."""
+    asks_not = ("apt-get", "-y", *apt_state.SAFE, *argv[2:]) if argv[:2] == ("apt-get", "-y") else argv
+    return Command(argv=asks_not, tolerant=tolerant)
 
 
 def tool(key: str, id: str, manager: Manager | None, *, undo: tuple[UndoStep, ...] = ()) -> Step:
     """Return a step that uses a tool of the table in the words of the distribution; a person's where none is known."""
     row = tools()[id]
     argv = {"apt": row.apt, "dnf": row.dnf, "pacman": row.pacman}.get(manager or "")
+    if argv and argv[:2] == ("apt-get", "-y"):
+        return apt(key, *argv[2:], undo=undo)
     return run(key, *argv, undo=undo, quiet=300) if argv else person(key)
 
 

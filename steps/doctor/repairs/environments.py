@@ -1,41 +1,30 @@
-"""Repairs of what a program runs in: wheels for the wrong CUDA, and search paths that put other libraries before theirs."""
+"""Repairs of what a program runs in: wheels for other cards, another driver or another CUDA."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 
 import msgspec
 
-from steps.catalog import frameworks as catalog
-from steps.catalog import guide
-from steps.catalog.versions import number
-from steps.compat import persistence_plan
-from steps.compat.wheels import cuda_of
+from steps.catalog import stack
+from steps.compat.case import installed_driver
 from steps.detect.environments import environments
 from steps.doctor.diagnosis import Proof, Step
 from steps.doctor.events.builds import Wheel
+from steps.doctor.events.libraries import LibrariesSkipped
 from steps.doctor.evidence import Evidence
-from steps.doctor.repairs.base import (
-    Plan,
-    back,
-    command_proof,
-    install,
-    made_of,
-    manager_of,
-    person,
-    proof,
-    remove,
-    repairs,
-    run,
-    write,
-)  # fmt: skip
+from steps.doctor.repairs.base import Plan, back, command_proof, person, proof, repairs, run
+from steps.doctor.repairs.builds import cardless, cuda_major, jax_of, machine_of, torch_build
 from steps.doctor.rules.base import Candidate
 from steps.model.action import Run, Succeeds
-from steps.model.base import phrase
+from steps.model.base import Param
+from steps.model.machine import judged
 
 _INDEX = "https://download.pytorch.org/whl"
 _HAS_CUDA = "import sys, torch; sys.exit(torch.version.cuda is None)"
+_PRELOAD = "import onnxruntime; onnxruntime.preload_dlls(); onnxruntime.print_debug_info()"
+"""It loads the libraries that lie beside it as wheels (onnxruntime.ai, CUDA Execution Provider, Preload DLLs)."""
 
 
 # --- wheels ---------------------------------------------------------------------------------------
@@ -53,14 +42,16 @@ def environment_of(seen: Evidence, candidate: Candidate, package: str) -> str | 
     return found[0] if len(found) == 1 else None
 
 
-def pip(seen: Evidence, candidate: Candidate, package: str, key: str, *words: str, check: str = "") -> tuple[Step, ...]:
+def pip(
+    seen: Evidence, candidate: Candidate, package: str, key: str, *words: str, check: str = "", params: Mapping[str, Param] | None = None
+) -> tuple[Step, ...]:
     """Return what changes wheels of an environment, which is copied before: undo moves the copy back. A person's where it is not known.
 
-    `check` is a line of Python that ends well only in an environment that is right.
+    `check` is a line of Python that ends well only in an environment that is right; `params` fill the step's sentence.
     """
     path = environment_of(seen, candidate, package)
     if path is None:
-        return (person(key, "python", "-m", "pip", "install", *words),)
+        return (person(key, "python", "-m", "pip", "install", *words, **(params or {})),)
     copy = f"{path}.before-repair"
     keep = run(
         "keep-environment",
@@ -70,7 +61,7 @@ def pip(seen: Evidence, candidate: Candidate, package: str, key: str, *words: st
     )
     python = f"{path}/bin/python"
     done_when = (Succeeds(argv=(python, "-c", check)),) if check else ()
-    change = run(key, python, "-m", "pip", "install", *words, done_when=done_when, quiet=300)
+    change = run(key, python, "-m", "pip", "install", *words, done_when=done_when, quiet=300, words=params)
     return tuple(_theirs(step) if path.startswith("/home/") else step for step in (keep, change))
 
 
@@ -80,23 +71,39 @@ def _theirs(step: Step) -> Step:
     return msgspec.structs.replace(step, actions=actions)
 
 
-def _torch(seen: Evidence, *, newest: bool) -> tuple[str | None, str | None]:
-    """Return PyTorch's release that is here, or its newest, with its newest build that the driver can run; `None`: not known."""
-    wheel = seen.first(Wheel, lambda event: event.name == "torch")
-    release = catalog.torch_release(wheel.version) if wheel and not newest else catalog.torch_releases()[0]
-    if release is None:
-        return None, None
-    most = number(seen.smi.cuda_version or "")
-    builds = [(number(cuda), row.name) for row in release.variant if (cuda := cuda_of(row.name))]
-    # Within one major every driver of its first release or newer serves all builds.
-    fitting = [build for build in builds if not most or build[0][:1] <= most[:1]]
-    return release.version, max(fitting, default=((), None))[1]
+def torch_step(seen: Evidence, candidate: Candidate, key: str, *, same: bool = True) -> tuple[Step, ...]:
+    """Return what installs the build of PyTorch that runs here; with `same` of the release that is here, if there is one.
+
+    A person's where no build is known to run, and where no card was found that a build could be for.
+    """
+    machine = machine_of(seen)
+    if cardless(seen, machine):
+        return (_without_card(),)
+    build = torch_build(seen, machine, environment_of(seen, candidate, "torch"), same=same)
+    if build is None:
+        driver, _ = installed_driver(machine)
+        words = {"driver": driver} if driver and judged(machine) else {}
+        return (person("build-with-driver" if words else "build-by-hand", "bringup", "recommend", "--want", "torch", **words),)
+    names = (f"torch=={build.version}+{build.variant}", *(f"{name}=={version}" for name, version in build.beside.items()))
+    wheels, rocm = (*names, "--index-url", f"{_INDEX}/{build.variant}"), build.variant.startswith("rocm")
+    if rocm:
+        return pip(seen, candidate, "torch", "rocm-build", *wheels)
+    told = {"least": build.least} if build.driver is None and build.least else {}
+    return pip(seen, candidate, "torch", f"{key}-any-driver" if told else key, *wheels, check=_HAS_CUDA if same else "", params=told)
 
 
-def _torch_step(seen: Evidence, candidate: Candidate, key: str, *, newest: bool = False) -> tuple[Step, ...]:
-    version, variant = _torch(seen, newest=newest)
-    words = (f"torch=={version}+{variant}", "--index-url", f"{_INDEX}/{variant}") if version and variant else ("--force-reinstall", "torch")
-    return pip(seen, candidate, "torch", key, *words, check="" if newest else _HAS_CUDA)
+def _without_card() -> Step:
+    return person("no-card", "bringup", "detect")
+
+
+def _beside_card(seen: Evidence, candidate: Candidate, package: str, key: str, *words: str) -> tuple[Step, ...]:
+    """Return what installs a package made for NVIDIA's cards; a person's where there are none."""
+    machine = machine_of(seen)
+    if cardless(seen, machine):
+        return (_without_card(),)
+    if (cards := judged(machine)) and cards[0].vendor != "nvidia":
+        return (person("build-of-vendor"),)
+    return pip(seen, candidate, package, key, *words)
 
 
 @repairs("cpu-only-build-active")
@@ -104,15 +111,17 @@ def with_cuda(seen: Evidence, candidate: Candidate) -> Plan:
     """Return the same release of the framework, built with CUDA."""
     what = str(candidate.params.get("what", "torch"))
     if candidate.variant == "shadow":
-        one = pip(seen, candidate, "onnxruntime", "cuda-build", "--force-reinstall", "--no-deps", "onnxruntime-gpu")
+        one = _beside_card(seen, candidate, "onnxruntime", "cuda-build", "--force-reinstall", "--no-deps", "onnxruntime-gpu")
         return Plan(steps=(person("cpu-build-away", "python", "-m", "pip", "uninstall", "onnxruntime"), *one), verify=_onnx())
     if what in ("tensorflow", "jaxlib", "jax"):
-        name = "tensorflow[and-cuda]" if what == "tensorflow" else "jax[cuda12]"
+        name = "tensorflow[and-cuda]" if what == "tensorflow" else f"jax[{jax_of(machine_of(seen)) or 'cuda12'}]"
         test = proof("tensorflow") if what == "tensorflow" else command_proof("jax", "python", "-c", "import jax; print(jax.devices())")
-        return Plan(steps=pip(seen, candidate, what, "cuda-build", "--upgrade", name), verify=test)
+        return Plan(steps=_beside_card(seen, candidate, what, "cuda-build", "--upgrade", name), verify=test)
     if what == "onnxruntime":
-        return Plan(steps=pip(seen, candidate, what, "cuda-build", "onnxruntime-gpu"), verify=_onnx())
-    return Plan(steps=_torch_step(seen, candidate, "cuda-build"), verify=proof("torch"))
+        return Plan(steps=_beside_card(seen, candidate, what, "cuda-build", "onnxruntime-gpu"), verify=_onnx())
+    if what == "bitsandbytes":
+        return Plan(steps=_beside_card(seen, candidate, what, "cuda-build", "--upgrade", what), verify=proof("torch"))
+    return Plan(steps=torch_step(seen, candidate, "cuda-build"), verify=proof("torch"))
 
 
 def _onnx() -> Proof:
@@ -122,136 +131,66 @@ def _onnx() -> Proof:
 @repairs("wheel-lacks-gpu-kernels")
 def with_code(seen: Evidence, candidate: Candidate) -> Plan:
     """Return a build with code for the card: a newer one for a new card, an older one for an old card."""
-    if candidate.variant == "older":
-        return Plan(steps=(person("older-build", "bringup", "recommend", "--want", "torch"),), verify=proof("torch"))
-    return Plan(steps=_torch_step(seen, candidate, "newer-build", newest=True), verify=proof("torch"))
+    key = "older-build" if candidate.variant == "older" else "newer-build"
+    return Plan(steps=torch_step(seen, candidate, key, same=False), verify=proof("torch"))
 
 
-@repairs("cuda-libs-not-found-by-program")
-def libraries_beside(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return the libraries as wheels beside the framework, where it looks for them."""
-    flow = seen.first(Wheel, lambda event: event.name == "tensorflow")
-    exact = f"tensorflow[and-cuda]=={flow.version}" if flow else "tensorflow[and-cuda]"
-    return Plan(steps=pip(seen, candidate, "tensorflow", "libraries-beside", exact), verify=proof("tensorflow"))
+# --- the libraries of a program -------------------------------------------------------------------
+
+
+def _asks(seen: Evidence, candidate: Candidate) -> str | None:
+    """Return the framework that asks for a library, by its messages, else the only one in the list of packages; `None`: not known."""
+    said = " ".join(told.place.text for told in candidate.facts).lower()
+    if "onnxruntime" in said:
+        return "onnxruntime"
+    if seen.has(LibrariesSkipped) or "tensorflow" in said:
+        return "tensorflow"
+    if "torch" in said:
+        return "torch"
+    here = {event.name for event in seen.all(Wheel)} & {"torch", "tensorflow", "onnxruntime-gpu"}
+    return here.pop().removesuffix("-gpu") if len(here) == 1 else None
+
+
+@repairs("cuda-libs-not-found-by-program", "cudnn-major-mismatch", "runtime-lib-other-cuda-major")
+def libraries_of_program(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return what gives the program that complained the libraries of its own major; a person's where it is not known, or no framework."""
+    asks = _asks(seen, candidate)
+    library = str(candidate.params.get("wanted") or candidate.params.get("library") or "?")
+    if asks == "onnxruntime":
+        beside = _beside_card(seen, candidate, asks, "libraries-beside", "onnxruntime-gpu[cuda,cudnn]")
+        return Plan(steps=(*beside, person("preload", "python", "-c", _PRELOAD)), verify=_onnx())
+    if asks == "tensorflow":
+        flow = seen.first(Wheel, lambda event: event.name == "tensorflow")
+        exact = f"tensorflow[and-cuda]=={flow.version}" if flow else "tensorflow[and-cuda]"
+        return Plan(steps=_beside_card(seen, candidate, asks, "libraries-beside", exact), verify=proof("tensorflow"))
+    if asks == "torch":
+        cudnn = re.match(r"(?:libcudnn\w*\.so\.)?(\d+)", library)
+        steps = _cudnn(seen, candidate, cudnn[1]) if cudnn else torch_step(seen, candidate, "build-of-major")
+        return Plan(steps=steps, verify=proof("torch"))
+    return Plan(steps=(person("program-of-major", "ldconfig", "-p", library=library),), verify=proof("log"))
+
+
+def _cudnn(seen: Evidence, candidate: Candidate, wanted: str) -> tuple[Step, ...]:
+    """Return the wheel of a cuDNN major for the CUDA of the environment; a person's where that is not known, or there is no such wheel."""
+    major = cuda_major(seen, environment_of(seen, candidate, "torch"))
+    there = any(row.cuda_major == major and row.version.partition(".")[0] == wanted for row in stack.cudnns())
+    if major is None or not there:
+        return (person("cudnn-by-hand", wanted=wanted),)
+    return pip(seen, candidate, "torch", "cudnn-major", f"nvidia-cudnn-cu{major}=={wanted}.*")
 
 
 @repairs("tensorflow-gpu-package-withdrawn")
 def successor(seen: Evidence, candidate: Candidate) -> Plan:
     """Return the package that took its place."""
-    return Plan(steps=pip(seen, candidate, "tensorflow", "successor", "tensorflow[and-cuda]"), verify=proof("tensorflow"))
-
-
-@repairs("cudnn-major-mismatch", "runtime-lib-other-cuda-major")
-def other_major(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return the framework's build for the major that is here; for cuDNN the wheel of the wanted major beside it."""
-    wanted = re.search(r"libcudnn\w*\.so\.(\d+)", str(candidate.params.get("wanted", "")))
-    major = (seen.smi.cuda_version or "12").partition(".")[0]
-    if wanted:
-        name = f"nvidia-cudnn-cu{major}=={wanted[1]}.*"
-        return Plan(steps=pip(seen, candidate, "torch", "cudnn-major", name), verify=proof("torch"))
-    return Plan(steps=_torch_step(seen, candidate, "build-of-major"), verify=proof("torch"))
+    return Plan(steps=_beside_card(seen, candidate, "tensorflow", "successor", "tensorflow[and-cuda]"), verify=proof("tensorflow"))
 
 
 @repairs("nccl-too-old-for-gpu")
 def newer_nccl(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return the oldest NCCL that has code for the card, or anything newer."""
-    least = str(candidate.params.get("least", ""))
-    major = (seen.smi.cuda_version or "12").partition(".")[0]
-    name = f"nvidia-nccl-cu{major}" + (f">={least}" if re.fullmatch(r"\d+\.\d+[\d.]*", least) else "")
+    """Return the oldest NCCL that has code for the card, or anything newer, for the CUDA of the environment; a person's: not known."""
+    least, major = str(candidate.params.get("least", "")), cuda_major(seen, environment_of(seen, candidate, "torch"))
+    known = re.fullmatch(r"\d+\.\d+[\d.]*", least) is not None
+    if major is None:
+        return Plan(steps=(person("nccl-by-hand", "python", "-m", "pip", "list", least=least if known else "?"),), verify=proof("nccl"))
+    name = f"nvidia-nccl-cu{major}" + (f">={least}" if known else "")
     return Plan(steps=pip(seen, candidate, "torch", "newer-nccl", "--upgrade", name), verify=proof("nccl"))
-
-
-# --- search paths ---------------------------------------------------------------------------------
-
-_PROFILES = ("/etc/environment", "/etc/profile", "/etc/bash.bashrc", "/etc/profile.d/*.sh")
-
-
-def _set_in(seen: Evidence, variable: str) -> Iterator[tuple[str, str]]:
-    """Yield the system's files that set a variable, with their text without those lines."""
-    if seen.rehearsal:
-        return
-    pattern = re.compile(rf"^(?=\s*(?:export\s+)?{variable}=)", re.MULTILINE)
-    for place in _PROFILES:
-        for path in seen.host.glob(place) if "*" in place else (place,):
-            text = seen.host.read(path)
-            if text and pattern.search(text):
-                yield path, pattern.sub("# bringup: ", text)
-
-
-def _unset(seen: Evidence, variable: str, key: str) -> tuple[Step, ...]:
-    """Return what keeps a variable from programs: out of the files that set it, and out of the shell that has it already."""
-    files = tuple(write("variable-out", path, text, variable=variable) for path, text in _set_in(seen, variable))
-    return (*files, person(key, "env", "--unset", variable, "PROGRAM", variable=variable))
-
-
-@repairs("ld-library-path-shadows-bundled-libs")
-def own_libraries(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return the search path without the folder that shadows the wheel's libraries."""
-    return Plan(steps=_unset(seen, "LD_LIBRARY_PATH", "without-path"), verify=proof("torch"))
-
-
-@repairs("cuda-visible-devices-hides-gpus")
-def all_cards(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return the environment without the variable."""
-    return Plan(steps=_unset(seen, "CUDA_VISIBLE_DEVICES", "all-cards"), verify=proof("torch"))
-
-
-@repairs("compat-libcuda-shadows-newer-driver")
-def drivers_own(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return the removal of the compatibility library; in a container the start without it."""
-    names = tuple(row.name for row in seen.packages.named(r"cuda-compat-[\d-]+"))
-    if names:
-        return Plan(steps=(remove("compat-away", manager_of(seen), *names),), verify=proof("torch"))
-    return Plan(steps=(person("without-compat", "docker", "run", "--runtime=nvidia", "--gpus", "all", "IMAGE"),), verify=proof("torch"))
-
-
-@repairs("distro-nvcc-first-in-path")
-def vendors_nvcc(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return the removal of the distribution's toolkit, which stands first in the path."""
-    if seen.packages.named("nvidia-cuda-toolkit"):
-        names = tuple(row.name for row in seen.packages.named(r"nvidia-cuda-(toolkit|dev|gdb|toolkit-gcc)"))
-        return Plan(steps=(remove("old-nvcc-away", manager_of(seen), *names),), verify=proof("nvcc"))
-    return Plan(steps=(person("nvcc-first", "env", "PATH=/usr/local/cuda/bin:/usr/bin:/bin", "nvcc", "--version"),), verify=proof("nvcc"))
-
-
-@repairs("host-compiler-too-new-for-nvcc")
-def older_compiler(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return the newest compiler that this nvcc takes, and how it is chosen for one build."""
-    newest, manager = str(candidate.params.get("newest", "")), manager_of(seen)
-    if not newest.isdigit():
-        return Plan(steps=(person("older-compiler", newest=newest or "?"),), verify=proof("nvcc"))
-    names = {"apt": (f"gcc-{newest}", f"g++-{newest}"), "dnf": (f"gcc-toolset-{newest}",), "pacman": (f"gcc{newest}",)}
-    get = install("older-compiler", manager, *names[manager], newest=newest) if manager else person("older-compiler", newest=newest)
-    use = person("choose-compiler", "env", f"NVCC_PREPEND_FLAGS=-ccbin=g++-{newest}", "COMMAND", newest=newest)
-    return Plan(steps=(get, use), verify=proof("nvcc"))
-
-
-# --- the network of ranks -------------------------------------------------------------------------
-
-
-@repairs("firewall-blocks-nccl")
-def open_between(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return the rule that lets the other machine in, on every port: each pair of ranks chooses its own."""
-    address = str(candidate.params.get("address", ""))
-    if not re.fullmatch(r"[0-9a-fA-F.:]+", address) or manager_of(seen) not in ("apt", "dnf"):
-        return Plan(steps=(person("let-in", address=address or "?"),), verify=proof("nccl"))
-    if manager_of(seen) == "apt":
-        step = run("let-in", "ufw", "allow", "from", address, undo=(back("ufw", "delete", "allow", "from", address),), address=address)
-    else:
-        rule = ("firewall-cmd", "--zone=trusted")
-        undo = (back(*rule, f"--remove-source={address}"), back("firewall-cmd", "--runtime-to-permanent"))
-        step = run("let-in", *rule, f"--add-source={address}", undo=undo, address=address)
-    return Plan(steps=(step,), verify=proof("nccl"))
-
-
-# --- the driver between containers -----------------------------------------------------------------
-
-
-@repairs("persistence-off-slow-gpu-init")
-def awake(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return what keeps the driver awake: the daemon's unit, or on Ubuntu a drop-in, for its unit leaves the mode off."""
-    row = guide.idle_unit()
-    off = seen.system.id in row.os and any(row.is_with(package.name) for package in seen.packages.rows if package.installed)
-    actions = persistence_plan.actions("persistence", phrase("repair.step.persistence"), off=off, runs=True, optional=False)
-    # The driver runs, and what turns it on is a restart of its daemon.
-    return Plan(steps=(msgspec.structs.replace(made_of("persistence", actions), live=True),), verify=proof("list"))

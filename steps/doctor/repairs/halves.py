@@ -16,9 +16,10 @@ def half(seen: Evidence) -> tuple[Row, ...]:
 
 def finish(seen: Evidence) -> tuple[Step, ...]:
     """Return the end of what dpkg began; undo unpacks the same packages again, so that they wait as they did."""
-    if manager_of(seen) not in ("apt", None):
+    manager = manager_of(seen)
+    if manager not in ("apt", None) or (manager is None and seen.system.id is not None):
         return ()
-    files = [_archive(seen, row) for row in half(seen)]
+    files = [archive(seen, row) for row in half(seen)]
     known = tuple(path for path in files if path)
     argv = ("dpkg", "--force-confdef", "--force-confold", "--configure", "-a")
     if not known or len(known) < len(files):
@@ -43,12 +44,12 @@ def as_failed(seen: Evidence) -> tuple[Step, ...]:
 
     Without it an undo would leave them unpacked where they were half configured.
     """
-    failed = tuple(row.name for row in half(seen) if row.state[1:2] == "F" and _archive(seen, row))
+    failed = tuple(row.name for row in half(seen) if row.state[1:2] == "F" and archive(seen, row))
     undo = tuple(back("dpkg", "--configure", name, tolerant=True) for name in failed)
     return (run("see-half", "dpkg-query", "--show", *failed, undo=undo),) if failed else ()
 
 
-def _archive(seen: Evidence, row: Row) -> str | None:
+def archive(seen: Evidence, row: Row) -> str | None:
     """Return the package's file in apt's cache, or `None` when it is gone from there."""
     version = row.version.replace(":", "%3a")
     return next(iter(seen.host.glob(f"/var/cache/apt/archives/{row.name}_{version}_*.deb")), None)

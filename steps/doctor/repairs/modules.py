@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import re
 
-import msgspec
-
-from steps.catalog.repairs import flavors
-from steps.catalog.stack import distribution_of
+from steps.catalog.repairs import headers as header_rows
 from steps.doctor import numbers
 from steps.doctor.diagnosis import Step
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.modules import Dkms
-from steps.doctor.repairs.base import Plan, apt, aside, back, install, manager_of, person, proof, reboot, repairs, run, tool, write
+from steps.doctor.repairs.base import Plan, apt, back, install, manager_of, not_offered, person, proof, reboot, repairs, run, tool
 from steps.doctor.repairs.halves import as_failed, finish, half
 from steps.doctor.rules.base import Candidate
-from steps.managers import apt_repository
-from steps.model.action import KEY
 from steps.model.base import phrase
 
 _STACK = ("nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia_peermem", "nvidia")
@@ -170,15 +165,35 @@ def headers(seen: Evidence, candidate: Candidate) -> Plan:
     kernel, manager = kernel_of(seen, candidate), manager_of(seen)
     if kernel is None:
         return Plan(steps=(person("headers-of-kernel"), person("build-all", "dkms", "autoinstall")), verify=proof("dkms"))
-    names = {"apt": f"linux-headers-{kernel}", "dnf": f"kernel-devel-{kernel}", "pacman": _arch_headers(kernel)}
+    if manager == "pacman" and _older_than_installed(seen, kernel):
+        # The headers of this kernel are gone from the archive with it.
+        return Plan(steps=(install("headers", manager, _arch_headers(kernel), kernel=kernel), reboot()), verify=proof("dkms"))
+    name = _arch_headers(kernel) if manager == "pacman" else _headers(kernel, manager)
+    if name is None:
+        return Plan(
+            steps=(person("headers", kernel=kernel), person("build-all", "dkms", "autoinstall", kernel=kernel)), verify=proof("dkms")
+        )
     if candidate.variant == "incomplete" and manager == "apt":
-        first = apt("headers-again", "--reinstall", "--no-remove", "install", names["apt"], kernel=kernel)
+        first = apt("headers-again", "--reinstall", "--no-remove", "install", name, kernel=kernel)
     else:
-        name = names[manager] if manager else f"linux-headers-{kernel}"
         first = install("headers", manager, name, refresh=manager == "apt", kernel=kernel)
     build = built(seen, kernel) if entries(seen) else (_build_all(seen, kernel),)
     waiting = finish(seen) if half(seen) else ()
     return Plan(steps=(*as_failed(seen), first, *build, *waiting, *images(seen), first_start(seen)), verify=proof("dkms"))
+
+
+def _headers(kernel: str, manager: str | None) -> str | None:
+    """Return the package with a kernel's headers, by the distribution and the kind of kernel; `None` where it is not known."""
+    row = next((one for one in header_rows() if one.manager == manager and re.fullmatch(one.kernel, kernel)), None)
+    return row.package.replace("{kernel}", kernel) if row is not None and row.package else None
+
+
+def _older_than_installed(seen: Evidence, kernel: str) -> bool:
+    """Return whether another release of the running kernel's package is installed, as after an upgrade without a reboot."""
+    package = _arch_headers(kernel).removesuffix("-headers")
+    row = next(iter(seen.packages.named(re.escape(package))), None)
+    plain = re.sub(r"-(lts|zen|hardened|rt)\b", "", kernel)
+    return row is not None and re.sub(r"[.-]", ".", row.version) not in (re.sub(r"[.-]", ".", one) for one in (plain, kernel))
 
 
 def _arch_headers(kernel: str) -> str:
@@ -200,7 +215,9 @@ def compiler(seen: Evidence, candidate: Candidate) -> Plan:
     manager, kernel = manager_of(seen), kernel_of(seen, candidate)
     told = re.search(r"gcc-(\d+)|gcc(?: version)? (?:\([^)]*\) )?(\d+)\.", seen.host.read("/proc/version") or "")
     major = (told[1] or told[2]) if told else None
-    if manager == "apt" and major:
+    if manager == "apt" and major and not_offered(seen, manager, f"gcc-{major}"):
+        get = person("compiler", "apt-cache", "policy", f"gcc-{major}", major=major)
+    elif manager == "apt" and major:
         get = install("compiler", manager, f"gcc-{major}", major=major)
     else:
         get = install("compiler-any", manager, "gcc") if manager in ("dnf", "pacman") else person("compiler-any")
@@ -228,112 +245,3 @@ def stale_entry(seen: Evidence, candidate: Candidate) -> Plan:
 def firmware(seen: Evidence, candidate: Candidate) -> Plan:
     """Return the packages that hold the firmware once more, and an initramfs that has it too."""
     return Plan(steps=(*reinstalled(seen, "firmware", "module"), *images(seen), reboot()), verify=proof("smi"))
-
-
-# --- the wrong kind -------------------------------------------------------------------------------
-
-
-@repairs("gpu-needs-open-module")
-def to_open(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return the same driver with the open modules."""
-    return _flavored(seen, open_wanted=True)
-
-
-@repairs("gpu-unsupported-by-open-module")
-def to_closed(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return the same driver with the closed modules."""
-    return _flavored(seen, open_wanted=False)
-
-
-def _flavored(seen: Evidence, *, open_wanted: bool) -> Plan:
-    manager, key = manager_of(seen), "flavor-open" if open_wanted else "flavor-closed"
-    if manager == "dnf" and seen.packages.named(r"akmod-nvidia.*"):
-        kernel = kernel_of(seen)
-        macro = write(key, "/etc/rpm/macros.nvidia-kmod", f"%_with_kmod_nvidia_open {int(open_wanted)}\n")
-        build = run(
-            "build-akmod", "akmods", "--force", "--rebuild", *(("--kernels", kernel) if kernel else ()), quiet=720, kernel=kernel or "?"
-        )
-        return Plan(steps=(macro, build, *images(seen), reboot()), verify=proof("smi"))
-    swaps = {
-        row.name: other if re.search(r"-\d{3}\b", row.name) else f"{other}={row.version}"
-        for row in seen.packages.rows
-        if row.installed and (other := _other_flavor(row.name, open_wanted=open_wanted))
-    }
-    if manager != "apt" or not swaps:
-        return Plan(steps=(person(key, "bringup", "apply"), reboot()), verify=proof("smi"))
-    change = install(key, manager, *dict.fromkeys(swaps.values()), may_remove=tuple(swaps))
-    return Plan(steps=(change, *images(seen), reboot()), verify=proof("smi"))
-
-
-def _other_flavor(name: str, *, open_wanted: bool) -> str | None:
-    """Return the package that stands for this one with the other kind of modules, or `None`."""
-    for row in flavors():
-        mine, other = (row.closed, row.open) if open_wanted else (row.open, row.closed)
-        found = re.fullmatch(re.escape(mine).replace(r"\{branch\}", r"(?P<branch>\d+)"), name)
-        if found:
-            return other.replace("{branch}", found.groupdict().get("branch") or "")
-    return None
-
-
-@repairs("gpu-needs-legacy-driver", "transitional-package-replaces-legacy-driver")
-def legacy(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return the last branch that drives the card, kept there by a pin."""
-    branch = str(candidate.params.get("branch") or candidate.params.get("named") or "")
-    branch = branch.partition(".")[0]
-    if not branch.isdigit():
-        return Plan(steps=(person("legacy-by-hand", "bringup", "apply", branch="?"),), verify=proof("smi"))
-    manager = manager_of(seen)
-    present = tuple(dict.fromkeys(row.name for row in seen.packages.driver()))
-    names: dict[str, tuple[str, ...]] = {"ubuntu": (f"nvidia-driver-{branch}",), "debian": (f"nvidia-tesla-{branch}-driver",)}
-    name = names.get(seen.system.id or "") if manager == "apt" else None
-    if manager == "dnf" and (seen.system.id == "fedora" or seen.packages.named(r"akmod-nvidia.*")):
-        name = (f"akmod-nvidia-{branch}xx", f"xorg-x11-drv-nvidia-{branch}xx-cuda")
-    if not name:
-        return Plan(steps=(person("legacy-by-hand", "bringup", "apply", branch=branch), reboot()), verify=proof("smi"))
-    pin = apt_repository.branch_pin(branch)
-    kept = (write("pin-branch", pin.path, pin.text or "", branch=branch),) if manager == "apt" else ()
-    change = install("legacy", manager, *name, may_remove=present, refresh=manager == "apt", branch=branch)
-    return Plan(steps=(*kept, change, *images(seen), reboot()), verify=proof("smi"))
-
-
-@repairs("driver-blocked-by-prime-profile")
-def prime(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return the profile that lets the driver load."""
-    profile = seen.host.run(("prime-select", "query")).stdout.strip() or "intel"
-    switch = run("prime", "prime-select", "on-demand", undo=(back("prime-select", profile if profile.isalpha() else "intel"),))
-    alias = next((one for one in seen.modules.settings if one.verb == "alias" and one.rest == "off"), None)
-    path = alias.place.source if alias and alias.place.source.startswith("/") else None
-    if path and seen.host.run(("prime-select", "query")).status == 127:
-        switch = aside("prime-alias", path)
-    return Plan(steps=(switch, *images(seen), reboot()), verify=proof("smi"))
-
-
-@repairs("vfio-owns-gpu")
-def vfio(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return what gives the card back to its driver, after a question: it may well be meant for a virtual machine."""
-    setting = next((one for one in seen.modules.settings if one.module in ("vfio-pci", "vfio_pci")), None)
-    path = setting.place.source if setting else ""
-    if not path.startswith("/etc/"):
-        return Plan(steps=(person("ask-vfio"), person("vfio-by-hand"), reboot()), verify=proof("pci"))
-    return Plan(steps=(person("ask-vfio"), aside("vfio-away", path), *images(seen), reboot()), verify=proof("pci"))
-
-
-# --- Secure Boot ----------------------------------------------------------------------------------
-
-
-@repairs("mok-not-enrolled")
-def enroll(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return the enrolment of the key that signs modules here; a person confirms it at the console."""
-    certificate = _certificate(seen)
-    if certificate is None:
-        return Plan(steps=(person("enroll", "mokutil", "--import", "KEY.der"), reboot()), verify=proof("mok"))
-    undo = (back("mokutil", "--revoke-import"),)
-    step = run("enroll", "mokutil", "--import", certificate, undo=undo, interactive=True, live=True)
-    actions = tuple(msgspec.structs.replace(action, id=KEY) for action in step.actions)
-    return Plan(steps=(msgspec.structs.replace(step, actions=actions), reboot()), verify=proof("mok"))
-
-
-def _certificate(seen: Evidence) -> str | None:
-    """Return the certificate that the distribution signs modules with, or `None` where it is not known."""
-    row = distribution_of(seen.system.id, seen.system.version)
-    return row.key_certificate if row else None

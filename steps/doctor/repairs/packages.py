@@ -14,11 +14,12 @@ from steps.doctor.repairs.base import (
     manager_of,
     person,
     proof,
+    remove,
     repairs,
     run,
     tool,
 )  # fmt: skip
-from steps.doctor.repairs.halves import as_failed, finish
+from steps.doctor.repairs.halves import archive, as_failed, finish, half
 from steps.doctor.repairs.modules import images
 from steps.doctor.rules.base import Candidate
 from steps.host.rooted import version_key
@@ -74,17 +75,28 @@ def boot_room(seen: Evidence, candidate: Candidate) -> Plan:
     manager = manager_of(seen)
     old = _old_kernels(seen)
     if manager == "apt" and old:
-        # apt's own resolver wants to finish the broken packages first, for which there is no room yet.
-        free: Step = run("old-kernels", "dpkg", "--purge", "--force-depends", *old, packages=" ".join(old), quiet=300)
+        free = _purged(seen, old)
     elif manager == "dnf":
         free = person("old-kernels", "dnf", "remove", "--oldinstallonly", packages="kernel-*")
     else:
         free = person("old-kernels", "ls", "-lS", "/boot", packages="linux-image-*")
-    return Plan(steps=(*as_failed(seen), free, *finish(seen), *images(seen)), verify=proof("space"))
+    whole = (tool("check-packages", "check", manager),) if manager == "apt" else ()
+    return Plan(steps=(*as_failed(seen), free, *finish(seen), *images(seen), *whole), verify=proof("space"))
+
+
+def _purged(seen: Evidence, old: tuple[str, ...]) -> Step:
+    """Return the removal of packages that need each other only; undo has them in apt's cache, or in what the engine keeps of them."""
+    if not half(seen):
+        return remove("old-kernels", "apt", *old)
+    # While something waits to be configured, apt wants to finish that first, for which there is no room yet.
+    # What else needs these packages stops dpkg: nothing is forced.
+    kept = tuple(path for row in seen.packages.rows if row.installed and row.name in old and (path := archive(seen, row)))
+    undo = (back("dpkg", "--install", *kept),) if len(kept) == len(old) else ()
+    return run("old-kernels", "dpkg", "--purge", *old, undo=undo, packages=" ".join(old), quiet=300)
 
 
 def _old_kernels(seen: Evidence) -> tuple[str, ...]:
-    """Return the packages of kernels that may go: not the running one, and not the two newest."""
+    """Return all packages of kernels that may go, those that need others first: not the running one, and not the two newest."""
     names = {
         found[1]: row.name for row in seen.packages.rows if row.installed and (found := re.fullmatch(r"linux-image-(\d\S+)", row.name))
     }
@@ -92,7 +104,13 @@ def _old_kernels(seen: Evidence) -> tuple[str, ...]:
     if running is None:
         return ()
     newest = sorted(names, key=version_key)[-2:]
-    return tuple(names[kernel] for kernel in sorted(names, key=version_key) if kernel != running and kernel not in newest)
+    gone = [kernel for kernel in sorted(names, key=version_key) if kernel != running and kernel not in newest]
+    return tuple(
+        row.name
+        for kernel in gone
+        for row in seen.packages.rows
+        if row.installed and re.fullmatch(rf"linux-\S+-{re.escape(kernel)}", row.name)
+    )
 
 
 @repairs("disk-full-during-install")

@@ -7,6 +7,9 @@ import re
 import msgspec
 
 from steps.catalog.stack import repository_of
+from steps.compat import toolkit_plan
+from steps.compat.case import Case
+from steps.compat.search import BARE
 from steps.doctor.diagnosis import Step
 from steps.doctor.events.repositories import KeyMissing
 from steps.doctor.evidence import Evidence
@@ -23,9 +26,11 @@ from steps.doctor.repairs.base import (
     tool,
     write,
 )  # fmt: skip
+from steps.doctor.repairs.builds import machine_of
 from steps.doctor.rules.base import Candidate
 from steps.managers import apt_repository
 
+_TOOLKIT = "nvidia.github.io/libnvidia-container"
 _NVIDIA = "developer.download.nvidia.com/compute/cuda/repos/"
 
 
@@ -42,6 +47,18 @@ def new_key(seen: Evidence, candidate: Candidate) -> Plan:
 
 def _configured(seen: Evidence) -> str | None:
     return next((source.url for source in seen.repositories if _NVIDIA in source.url), None)
+
+
+def nvidias_archive(seen: Evidence, key: str) -> tuple[Step, ...]:
+    """Return what makes NVIDIA's archive for this system known; nothing where it, or the toolkit's own, is known already.
+
+    A person's where NVIDIA has none for the system.
+    """
+    manager = manager_of(seen)
+    if manager == "pacman" or any(_NVIDIA in source.url or _TOOLKIT in source.url for source in seen.repositories):
+        return ()
+    actions = toolkit_plan.source(Case(machine_of(seen), BARE), manager) if manager else ()
+    return (made_of(key, actions),) if actions else (person(f"{key}-by-hand"),)
 
 
 def _added(url: str) -> Step:

@@ -24,7 +24,9 @@ from steps.doctor.repairs.base import (
     tool,
     write,
 )  # fmt: skip
+from steps.doctor.repairs.cards import resets, users
 from steps.doctor.repairs.modules import images
+from steps.doctor.repairs.sources import nvidias_archive
 from steps.doctor.rules.base import Candidate
 from steps.model.action import RemovePath
 from steps.model.base import Param
@@ -42,10 +44,17 @@ def row_of(id: str, variant: str) -> RepairRow | None:
 def planned(seen: Evidence, row: RepairRow, candidate: Candidate) -> Plan:
     """Return the repair of a row, filled from the diagnosis."""
     manager = manager_of(seen)
-    steps = tuple(
-        one for step in row.steps for one in (images(seen) if step.use == "initramfs" else (_step(seen, step, manager, candidate.params),))
-    )
+    steps = tuple(one for step in row.steps for one in _steps(seen, step, manager, candidate))
     return Plan(steps=steps, verify=proof(row.proof, manager))
+
+
+def _steps(seen: Evidence, row: StepRow, manager: Manager | None, candidate: Candidate) -> tuple[Step, ...]:
+    """Return the steps of a row of the table: mostly one, none where there is nothing to do on this machine."""
+    if row.use == "initramfs":
+        return images(seen)
+    if row.card:
+        return (users(seen, row.says),) if row.card == "users" else resets(seen, candidate, row.says)
+    return nvidias_archive(seen, row.says) if row.repository else (_step(seen, row, manager, candidate.params),)
 
 
 def _step(seen: Evidence, row: StepRow, manager: Manager | None, params: Mapping[str, Param]) -> Step:

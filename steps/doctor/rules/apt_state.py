@@ -455,7 +455,8 @@ def interrupted(seen: Evidence) -> Answer:
     if reason is not None:
         return found(POSSIBLE - 0.1, said, *half[:2], package=half[0].value if half else "?")
     if said is None:
-        return found(POSSIBLE, *half[:3], package=half[0].value)
+        failed = next((row for row in seen.packages.rows if row.state[1:2] == "F"), None)
+        return found(POSSIBLE, *half[:3], package=failed.name if failed else half[0].value, variant="failed" if failed else "")
     return found(CERTAIN if half else STRONG + 0.05, said, *half[:3], package=half[0].value if half else "?")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from steps.doctor.evidence import Evidence
 from steps.doctor.rules.base import LIKELY, WEAK, Answer, found, rule
+from steps.doctor.rules.kernel import left_out
 
 
 @rule("none")
@@ -11,9 +12,16 @@ def nothing(seen: Evidence) -> Answer:
     """The driver answers; any fault goes before this, whatever the tools say."""
     if seen.driver_answers is False:
         return None
-    if seen.driver_answers is None:
-        return found(WEAK, *seen.cards.cards[:1], variant="without") if _without_driver(seen) else found(WEAK, variant=_partly(seen))
-    return found(LIKELY + 0.2, *seen.versions.loaded[:1], *seen.versions.user[:1], variant=_partly(seen))
+    strength = WEAK if seen.driver_answers is None else LIKELY + 0.2
+    told = (*seen.versions.loaded[:1], *seen.versions.user[:1])
+    apart = left_out(seen)
+    if apart is not None:
+        said, other, variant = apart
+        words = {"card": said.card or "?", "other": other.name or "?", "branch": said.branch, "driver": said.driver or "?"}
+        return found(strength, said, other, *told, variant=variant, **words)
+    if seen.driver_answers is None and _without_driver(seen):
+        return found(strength, *seen.cards.cards[:1], variant="without")
+    return found(strength, *told, variant=_partly(seen))
 
 
 def _without_driver(seen: Evidence) -> bool:

@@ -26,6 +26,7 @@ from steps.doctor.evidence import Evidence
 from steps.doctor.facts.cards import Card
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
 from steps.doctor.rules.driver_mismatch import ahead
+from steps.doctor.together import all_cards, ended, newer_only, only, served
 from steps.doctor.told import Fact, Told, fact
 
 _OPEN_ONLY = "0x22:0x56"
@@ -75,29 +76,38 @@ def no_module(seen: Evidence) -> Answer:
 
 @rule("gpu-needs-legacy-driver")
 def legacy(seen: Evidence) -> Answer:
-    """The driver says that an older branch drives the card, or the tables do where it found no GPU."""
-    said = seen.first(LegacyCard)
+    """The driver says that an older branch drives the card, or the tables do where it found no GPU; never beside a card that it drives."""
+    said, driver = _oldest(seen.all(LegacyCard)), installed_branch(seen)
+    version = said.driver if said and said.driver else driver.value if driver else None
+    other = served(seen, version) if version else None
     if said is not None:
-        return found(CERTAIN, said, card=said.card or "?", branch=said.branch, driver=said.driver or "?")
-    driver = installed_branch(seen)
-    if driver is None or seen.driver_answers:
+        told = said.driver or "?"
+        return out(said, other) if other else found(CERTAIN, said, card=said.card or "?", branch=said.branch, driver=told)
+    if driver is None or seen.driver_answers or other is not None:
         return None
-    left = [card for card in seen.cards.cards if _ended(card, driver.value)]
-    if not left or len(left) < len(seen.cards.cards):
+    left = [card for card in all_cards(seen) if ended(card, driver.value)]
+    if not left or len(left) < len(all_cards(seen)):
         return None
-    none_found = seen.first(NoGpuFound)
-    if none_found is None and seen.driver_answers is None:
+    refused = seen.first(NoGpuFound) or seen.first(NoGsp)
+    if refused is None and seen.driver_answers is None:
         return None
-    branch = (left[0].row.last_driver_branch if left[0].row else None) or "?"
-    return found(
-        STRONG if none_found else LIKELY, left[0], driver, none_found, card=left[0].name or "?", branch=branch, driver=driver.value
-    )
+    last = min((card.row.last_driver_branch or "?" for card in left if card.row), key=numbers.parts)
+    return found(STRONG if refused else LIKELY, left[0], driver, refused, card=left[0].name or "?", branch=last, driver=driver.value)
 
 
-def _ended(card: Card, version: str) -> bool:
-    """Return whether a card's last branch lies before a version."""
-    last = card.row.last_driver_branch if card.row else None
-    return last is not None and numbers.parts(last)[:1] < numbers.parts(version)[:1]
+def _oldest(said: tuple[LegacyCard, ...]) -> LegacyCard | None:
+    """Return the word on the card with the oldest branch, which may drive the others too; `None` without one."""
+    return min(said, key=lambda event: numbers.parts(event.branch), default=None)
+
+
+def left_out(seen: Evidence) -> tuple[LegacyCard, Card, str] | None:
+    """Return a card that the driver ignores, one that it drives, and whether one branch could drive both: `older-card` or `two-drivers`."""
+    said = _oldest(seen.all(LegacyCard))
+    other = served(seen, said.driver) if said and said.driver else None
+    if said is None or other is None:
+        return None
+    newer = newer_only(seen, said.branch)
+    return (said, newer, "two-drivers") if newer else (said, other, "older-card")
 
 
 @rule("gpu-needs-open-module")
@@ -126,7 +136,10 @@ def needs_open(seen: Evidence) -> Answer:
 def lacks_gsp(seen: Evidence) -> Answer:
     """The open module says that the card lacks its processor."""
     said = seen.first(NoGsp)
-    card = next((card for card in seen.cards.cards if card.row and card.row.open_modules == "no"), None)
+    card, driver = only(seen, "no"), installed_branch(seen)
+    if card and driver and ended(card, driver.value):
+        # No driver of this branch drives it, of whatever kind.
+        return None
     if said is not None:
         return found(CERTAIN, said, card, card=(card.name if card else None) or said.pci_id or "?")
     if card and seen.versions.flavor == "open" and not seen.driver_answers and len(seen.cards.cards) == 1:

@@ -40,12 +40,12 @@ def _wanted(seen: Evidence) -> Told | None:
         *seen.all(ProbeNotCalled),
         *(event for event in seen.all(OwnedBy) if event.refused),
         *seen.modules.leftovers,
-        *_offered(seen),
+        *offered(seen),
     )
     return next(iter(signs), None)
 
 
-def _offered(seen: Evidence) -> Iterator[Fact]:
+def offered(seen: Evidence) -> Iterator[Fact]:
     """Yield the bus's words that NVIDIA's module is installed and would take the card as well."""
     for argv in seen.host.host.recorded():
         for block in _CARD.finditer(seen.host.run(argv).stdout) if argv[0] == "lspci" else ():

@@ -1,0 +1,179 @@
+"""Repairs of a driver of the wrong kind: closed or open modules, another branch, a setting that keeps it out, a key that is not trusted."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from steps.catalog.repairs import flavors
+from steps.catalog.stack import distribution_of
+from steps.doctor.events.bus import ProbeNotCalled
+from steps.doctor.evidence import Evidence
+from steps.doctor.facts.cards import Card
+from steps.doctor.repairs.base import Plan, aside, back, install, manager_of, not_offered, person, proof, reboot, repairs, run, write
+from steps.doctor.repairs.modules import images, kernel_of
+from steps.doctor.rules.base import Candidate
+from steps.doctor.rules.kernel import installed_branch
+from steps.doctor.rules.nouveau import offered
+from steps.doctor.together import all_cards, ended, newer_only, only
+from steps.managers import apt_repository
+from steps.model.action import KEY
+
+
+@repairs("gpu-needs-open-module")
+def to_open(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the same driver with the open modules."""
+    other = only(seen, "no")
+    if other is not None:
+        return _apart(other)
+    return _flavored(seen, open_wanted=True)
+
+
+@repairs("gpu-unsupported-by-open-module")
+def to_closed(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the same driver with the closed modules, or the last branch that drives the card where this one no longer does."""
+    other, driver = only(seen, "required"), installed_branch(seen)
+    if other is not None:
+        return _apart(other)
+    last = next((card.row.last_driver_branch for card in all_cards(seen) if card.row and driver and ended(card, driver.value)), None)
+    return _branch(seen, last) if last else _flavored(seen, open_wanted=False)
+
+
+def _apart(other: Card) -> Plan:
+    """Return what a person decides where the cards want different drivers: any change takes the other card's away."""
+    return Plan(steps=(person("choose-card", "bringup", "check", other=other.name or "?"),), verify=proof("smi"))
+
+
+def _flavored(seen: Evidence, *, open_wanted: bool) -> Plan:
+    manager, key = manager_of(seen), "flavor-open" if open_wanted else "flavor-closed"
+    if manager == "dnf" and seen.packages.named(r"akmod-nvidia.*"):
+        kernel = kernel_of(seen)
+        macro = write(key, "/etc/rpm/macros.nvidia-kmod", f"%_with_kmod_nvidia_open {int(open_wanted)}\n")
+        build = run(
+            "build-akmod", "akmods", "--force", "--rebuild", *(("--kernels", kernel) if kernel else ()), quiet=720, kernel=kernel or "?"
+        )
+        return Plan(steps=(macro, build, *images(seen), reboot()), verify=proof("smi"))
+    swaps = {
+        row.name: other if re.search(r"-\d{3}\b", row.name) else f"{other}={row.version}"
+        for row in seen.packages.rows
+        if row.installed and (other := _other_flavor(row.name, open_wanted=open_wanted))
+    }
+    if manager != "apt" or not swaps:
+        return Plan(steps=(person(key, "bringup", "apply"), reboot()), verify=proof("smi"))
+    change = install(key, manager, *dict.fromkeys(swaps.values()), may_remove=tuple(swaps))
+    return Plan(steps=(change, *images(seen), reboot()), verify=proof("smi"))
+
+
+def _other_flavor(name: str, *, open_wanted: bool) -> str | None:
+    """Return the package that stands for this one with the other kind of modules, or `None`."""
+    for row in flavors():
+        mine, other = (row.closed, row.open) if open_wanted else (row.open, row.closed)
+        found = re.fullmatch(re.escape(mine).replace(r"\{branch\}", r"(?P<branch>\d+)"), name)
+        if found:
+            return other.replace("{branch}", found.groupdict().get("branch") or "")
+    return None
+
+
+@repairs("gpu-needs-legacy-driver", "transitional-package-replaces-legacy-driver")
+def legacy(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the last branch that drives the card, kept there by a pin."""
+    branch = str(candidate.params.get("branch") or candidate.params.get("named") or "")
+    branch = branch.partition(".")[0]
+    if not branch.isdigit():
+        return Plan(steps=(person("legacy-by-hand", "bringup", "apply", branch="?"),), verify=proof("smi"))
+    return _branch(seen, branch)
+
+
+def _branch(seen: Evidence, branch: str) -> Plan:
+    """Return the change to a branch; a person's where another card wants a newer one, or where the packages' names are not known."""
+    other = newer_only(seen, branch)
+    if other is not None:
+        return _apart(other)
+    manager = manager_of(seen)
+    present = tuple(dict.fromkeys(row.name for row in seen.packages.driver()))
+    row = distribution_of(seen.system.id, seen.system.version) if manager == "apt" else None
+    names: dict[str, tuple[str, ...]] = {"ubuntu": (f"nvidia-driver-{branch}",), "debian": (f"nvidia-tesla-{branch}-driver",)}
+    name = names.get(seen.system.id or "") if manager == "apt" else None
+    if name and ((row is not None and branch not in row.archive) or not_offered(seen, manager, *name)):
+        # The archive of this release has no such branch.
+        name = None
+    if manager == "dnf" and (seen.system.id == "fedora" or seen.packages.named(r"akmod-nvidia.*")):
+        name = (f"akmod-nvidia-{branch}xx", f"xorg-x11-drv-nvidia-{branch}xx-cuda")
+    if not name:
+        return Plan(steps=(person("legacy-by-hand", "bringup", "apply", branch=branch), reboot()), verify=proof("smi"))
+    pin = apt_repository.branch_pin(branch)
+    kept = (write("pin-branch", pin.path, pin.text or "", branch=branch),) if manager == "apt" else ()
+    change = install("legacy", manager, *name, may_remove=present, refresh=manager == "apt", branch=branch)
+    return Plan(steps=(*kept, change, *images(seen), reboot()), verify=proof("smi"))
+
+
+@repairs("in-tree-driver-owns-gpu")
+def in_tree(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return what keeps the kernel's own driver from the card; where no module of NVIDIA's would follow it, a driver instead."""
+    if not _follows(seen):
+        # Without one the card would have no driver at all; the installation keeps the other out itself.
+        return Plan(steps=(person("install-driver", "bringup", "apply"),), verify=proof("pci"))
+    driver = str(candidate.params.get("driver", ""))
+    if candidate.variant == "late" or not re.fullmatch(r"\w+", driver):
+        return Plan(steps=(*images(seen), reboot()), verify=proof("pci"))
+    text = f"# The card belongs to NVIDIA's driver.\nblacklist {driver}\noptions {driver} modeset=0\n"
+    kept_out = write("blacklist", "/etc/modprobe.d/bringup-blacklist.conf", text, driver=driver)
+    return Plan(steps=(kept_out, *images(seen), reboot()), verify=proof("pci"))
+
+
+def _follows(seen: Evidence) -> bool:
+    """Return whether a module of NVIDIA's is seen that can take the card."""
+    built = any(line.module.startswith("nvidia") and line.state == "installed" for line in seen.modules.dkms or ())
+    there = seen.modules.files or seen.versions.on_disk or seen.has(ProbeNotCalled) or seen.packages.driver("module")
+    return bool(built or there or any(True for _ in offered(seen)))
+
+
+@repairs("driver-blocked-by-prime-profile")
+def prime(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the profile that lets the driver load."""
+    profile = seen.host.run(("prime-select", "query")).stdout.strip() or "intel"
+    switch = run("prime", "prime-select", "on-demand", undo=(back("prime-select", profile if profile.isalpha() else "intel"),))
+    alias = next((one for one in seen.modules.settings if one.verb == "alias" and one.rest == "off"), None)
+    path = alias.place.source if alias and alias.place.source.startswith("/") else None
+    if path and seen.host.run(("prime-select", "query")).status == 127:
+        switch = aside("prime-alias", path)
+    return Plan(steps=(switch, *images(seen), reboot()), verify=proof("smi"))
+
+
+@repairs("vfio-owns-gpu")
+def vfio(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return what gives the card back to its driver, after a question: it may well be meant for a virtual machine."""
+    setting = next((one for one in seen.modules.settings if one.module in ("vfio-pci", "vfio_pci")), None)
+    path = setting.place.source if setting else ""
+    if not path.startswith("/etc/"):
+        return Plan(steps=(person("ask-vfio"), person("vfio-by-hand"), reboot()), verify=proof("pci"))
+    return Plan(steps=(person("ask-vfio"), aside("vfio-away", path), *images(seen), reboot()), verify=proof("pci"))
+
+
+# --- Secure Boot ----------------------------------------------------------------------------------
+
+
+@repairs("mok-not-enrolled")
+def enroll(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the enrolment of the key that signs modules here; a person confirms it at the console."""
+    certificate = _certificate(seen, candidate)
+    if certificate is None:
+        return Plan(steps=(person("enroll", "mokutil", "--import", "KEY.der"), reboot()), verify=proof("mok"))
+    undo = (back("mokutil", "--revoke-import"),)
+    step = run("enroll", "mokutil", "--import", certificate, undo=undo, interactive=True, live=True)
+    actions = tuple(msgspec.structs.replace(action, id=KEY) for action in step.actions)
+    return Plan(steps=(msgspec.structs.replace(step, actions=actions), reboot()), verify=proof("mok"))
+
+
+_KEY = re.compile(r"/[\w./+-]+\.(?:der|pub|crt|cer)")
+
+
+def _certificate(seen: Evidence, candidate: Candidate) -> str | None:
+    """Return the certificate that modules are signed with: the one that was asked about, else the distribution's; `None`: not known."""
+    asked = (word for told in candidate.facts for word in told.place.source.split() if told.place.source.startswith("mokutil"))
+    named = next((word for word in asked if _KEY.fullmatch(word)), None)
+    if named is not None:
+        return named
+    row = distribution_of(seen.system.id, seen.system.version)
+    return row.key_certificate if row else None

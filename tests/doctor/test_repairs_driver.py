@@ -1,0 +1,90 @@
+"""Repairs of a driver fit the cards of that machine, all of them."""
+
+from __future__ import annotations
+
+from steps.doctor.diagnosis import Diagnosis, Verdict
+from steps.model.action import Packages
+from tests.doctor import kit
+
+_UBUNTU = {"/etc/os-release": 'ID=ubuntu\nVERSION_ID="24.04"\n', "/proc/sys/kernel/osrelease": "6.8.0-60-generic\n"}
+
+
+def cause_of(verdict: Verdict) -> Diagnosis:
+    assert verdict.cause is not None
+    return verdict.cause
+
+
+def keys(cause: Diagnosis) -> list[str]:
+    return [step.says.key.rpartition(".")[2] for step in cause.repair.steps]
+
+
+def installed(cause: Diagnosis) -> list[str]:
+    """Return everything that the packages of a repair's steps are told to install."""
+    return [name for step in cause.repair.steps for action in step.actions if isinstance(action, Packages) for name in action.install]
+
+
+# --- cards that want different drivers --------------------------------------------------------------
+
+
+def _ignored(card: str, branch: str) -> str:
+    return (
+        f"[    5.1] NVRM: The NVIDIA {card} GPU installed in this system is\n"
+        f"[    5.1] NVRM:  supported through the NVIDIA {branch}.xx Legacy drivers. Please\n"
+        "[    5.1] NVRM:  visit http://www.nvidia.com/object/unix.html for more\n"
+        "[    5.1] NVRM:  information.  The 580.95.05 NVIDIA driver will ignore\n"
+        "[    5.1] NVRM:  this GPU.  Continuing probe...\n"
+    )
+
+
+def beside(card: str) -> Verdict:
+    """Return the verdict where the driver ignores a GT 710 and drives this card."""
+    commands = {"nvidia-smi -L": f"GPU 0: {card} (UUID: GPU-0)\n", "dmesg": _ignored("GeForce GT 710", "470")}
+    return kit.judged(files=_UBUNTU, commands=commands)
+
+
+def test_an_old_card_beside_one_that_the_driver_drives_takes_no_driver_away() -> None:
+    for card, words in (("NVIDIA GeForce RTX 5090", "because-two-drivers"), ("NVIDIA GeForce RTX 3090", "because-older-card")):
+        verdict = beside(card)
+        assert verdict.healthy
+        assert cause_of(verdict).because.key.rpartition(".")[2] == words
+        assert cause_of(verdict).repair.steps == ()
+
+
+def test_an_old_card_alone_gets_its_branch() -> None:
+    cause = cause_of(kit.judged(files=_UBUNTU, commands={"dmesg": _ignored("GeForce GT 710", "470"), "dpkg -l": "ii  bash 5 amd64 x\n"}))
+    assert cause.id == "gpu-needs-legacy-driver"
+    assert installed(cause) == ["nvidia-driver-470"]
+
+
+_NO_GSP = (
+    "NVRM: The NVIDIA GPU 0000:3b:00.0 (PCI ID: 10de:1db1)\nNVRM: installed in this system is not supported by open\n"
+    "NVRM: nvidia.ko because it does not include the required GPU\nNVRM: System Processor (GSP).\n"
+)
+
+
+def refused(branch: str, version: str, others: str = "") -> Diagnosis:
+    """Return the cause where the open module of a driver refuses a V100."""
+    files = {
+        **_UBUNTU,
+        "/proc/driver/nvidia/version": f"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {version}  Release Build\n",
+    }
+    commands = {
+        "dmesg": _NO_GSP,
+        "dpkg -l": f"ii  nvidia-driver-{branch}-open {version}-0ubuntu1 amd64 x\n",
+        "lspci -nn": f"3b:00.0 3D controller [0302]: NVIDIA Corporation GV100GL [Tesla V100 SXM2 16GB] [10de:1db1] (rev a1)\n{others}",
+    }
+    return cause_of(kit.judged(files=files, commands=commands))
+
+
+def test_the_closed_modules_are_advised_only_in_a_branch_that_drives_the_card() -> None:
+    cause = refused("580", "580.95.05")
+    assert (cause.id, installed(cause)) == ("gpu-unsupported-by-open-module", ["nvidia-driver-580"])
+    cause = refused("590", "590.44.01")
+    assert (cause.id, installed(cause)) == ("gpu-needs-legacy-driver", ["nvidia-driver-580"])
+
+
+def test_cards_that_want_different_modules_are_a_persons_choice() -> None:
+    blackwell = "4b:00.0 VGA compatible controller [0300]: NVIDIA Corporation GB202 [GeForce RTX 5090] [10de:2b85] (rev a1)\n"
+    cause = refused("580", "580.95.05", blackwell)
+    assert cause.id == "gpu-unsupported-by-open-module"
+    assert (keys(cause), cause.repair.runs) == (["choose-card"], False)
