@@ -87,7 +87,7 @@ def test_the_fabric_manager_is_asked_for_by_the_name_that_it_has_in_nvidias_dnf_
     step = repaired(seen, "fabricmanager-not-running").steps[0]
     (action,) = step.actions
     assert isinstance(action, Packages)
-    assert (action.manager, action.install) == ("dnf", (name,))
+    assert (action.manager, action.install) == ("dnf", (f"{name}={version}",))
 
 
 def test_no_row_is_hidden_by_a_builder() -> None:
