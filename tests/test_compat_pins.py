@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 import pytest
 
 from steps.catalog import frameworks as catalog
 from steps.compat.case import Case
 from steps.compat.groups import everything
 from steps.compat.wheels import allowed, cuda_of, driver_floor, runs
-from steps.model.machine import Accelerator, Machine, Os
+from steps.model.machine import Accelerator, Machine, Os, Toolkit
 from steps.model.profile import Profile, answered
 from tests.test_compat_cases import CARDS, machine
 
@@ -141,7 +142,10 @@ def test_no_release_of_jax_with_its_own_plugins_is_called_an_error() -> None:
 
 
 def test_no_other_package_with_the_pytorch_that_it_asks_for_is_called_an_error() -> None:
-    """Where a package pins one PyTorch, that one is taken with its default build, and what else of it the package pins."""
+    """Where a package pins one PyTorch, that one is taken with its default build, and what else of it the package pins.
+
+    What is compiled has a PyTorch and a toolkit of its CUDA.
+    """
     wrong = []
     for row in catalog.others():
         wanted = {row.package: row.version}
@@ -151,6 +155,11 @@ def test_no_other_package_with_the_pytorch_that_it_asks_for_is_called_an_error()
         elif any(need.startswith("torch") for need in row.requires):
             wanted |= {"torch": next(one.version for one in catalog.torch_releases() if row.version in (*one.torchvision, *one.torchaudio))}
         here = machine("a100", driver=NEW, glibc=GLIBC)
+        if row.build is not None:
+            newest = catalog.torch_releases()[0]
+            wanted |= {"torch": newest.version, "variant": newest.default_variant or ""}
+            kit = Toolkit(version=cuda_of(wanted["variant"]), path="/usr/local/cuda")
+            here = msgspec.structs.replace(here, toolkits=(kit,))
         lines = row.pythons or (allowed(row.requires_python) if row.requires_python else ())
         torch = catalog.torch_release(wanted.get("torch", ""))
         python = next((one for one in reversed(lines) if torch is None or one in torch.pythons), None)

@@ -147,6 +147,9 @@ def test_a_library_follows_the_toolkit_that_is_taken() -> None:
 # --- actions --------------------------------------------------------------------------------------
 
 
+PLAIN = {"torch": "2.14.1", "variant": "cu130", "environment_python": "3.12"}
+
+
 def planned(here: Machine, answers: Profile, target: Target = TARGET) -> dict[str, AnyAction]:
     """Return the actions of the three steps by id."""
     actions = [action for step in steps() for action in step.actions(here, answers, target)]
@@ -301,6 +304,14 @@ def test_the_start_file_and_the_end_of_a_run_name_the_samples_and_how_they_are_s
     ]
     plan = Plan(made=0.0, target=target, profile=answers, actions=tuple(actions.values()))
     assert framework_plan.tries_of(plan, 2) == tuple(lines)
+
+
+def test_an_environment_without_a_name_is_called_as_the_recommendation_calls_it() -> None:
+    here = machine("4090")
+    advised = recommend(here).choices
+    assert advised is not None
+    named, bare = (planned(here, profile(**answers)) for answers in (PLAIN | {"environment_name": advised.environment.name or ""}, PLAIN))
+    assert named["environment.create"] == bare["environment.create"]
 
 
 def test_debian_gets_its_non_free_components() -> None:
