@@ -79,9 +79,8 @@ def repair(asked: Mapping[str, Any], environ: Mapping[str, str], console: Consol
             raise Cancelled("cancelled")
     handle = runs.start(plan, privilege.sudo(), attended=attended)
     code = follow_to_end(handle, console, "apply", last=False)
-    if code == _UNPROVEN and verdict.cause is not None and not _here(console, verdict.cause.id, plan.made):
-        return code
-    if code not in _ENDED and _goes_back(console):
+    stays = code == _UNPROVEN and verdict.cause is not None and not _here(console, verdict.cause.id, plan.made)
+    if code not in _ENDED and not stays and _goes_back(console):
         handle.undo(sudo=privilege.sudo())
         return follow_to_end(handle, console, "undo")
     if console.asked.json:
