@@ -113,8 +113,8 @@ def _repaired(plan: Plan, cause: Diagnosis | None, console: Console) -> int:
             raise Cancelled("cancelled")
     handle = runs.start(plan, privilege.sudo(), attended=attended)
     code = follow_to_end(handle, console, "apply", last=False)
-    unseen = code == _UNPROVEN and cause is not None and not _here(console, cause.id, plan.made)
-    if code not in _ENDED and not unseen and _goes_back(console):
+    stays = code == _UNPROVEN and cause is not None and not _here(console, cause.id, plan.made)
+    if code not in _ENDED and not stays and _goes_back(console):
         handle.undo(sudo=privilege.sudo())
         return follow_to_end(handle, console, "undo")
     if console.asked.json:

@@ -83,7 +83,7 @@ def parse(argv: tuple[str, ...], result: Result) -> Smi:
 
 _TROUBLES: tuple[tuple[str, Trouble], ...] = (
     (r"Driver/library version mismatch", "mismatch"),
-    (r"couldn't communicate with the NVIDIA driver", "no-driver"),
+    (r"could(?:n't| not) communicate with the NVIDIA driver", "no-driver"),
     (r"No devices were found", "no-devices"),
     (r"Insufficient Permissions", "no-permission"),
     (r"Unable to determine the device handle|Failed to initialize NVML|GPU is lost|Unknown Error", "failing"),

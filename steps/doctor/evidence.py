@@ -33,7 +33,7 @@ from steps.host.base import Host
 from steps.host.captured import Capture, CapturedHost
 from steps.host.hurried import Hurried
 
-PATIENCE = 20.0
+PATIENCE = 16.0
 """Seconds after which no probe is waited for any more: what is then not known hangs, and that is worth saying."""
 E = TypeVar("E", bound=Event)
 Log = tuple[str, Iterable[bytes]]

@@ -56,7 +56,7 @@ def _judge(seen: Evidence) -> Verdict:
         healthy=all(diagnoses()[id].severity == _HARMLESS for id in candidates),
         diagnoses=tuple(_diagnosis(seen, id, candidates[id], parts[id], confidence) for id in ranked),
         ruled_out=_ruled_out(cause, candidates, excluded),
-        asks=_asks(seen, cause) if confidence < LIKELY else (),
+        asks=_asks(seen, cause) if confidence < LIKELY else _refused(seen) if cause == "none" else (),
         unseen=seen.unseen,
     )
 
@@ -176,4 +176,10 @@ def _asks(seen: Evidence, cause: str) -> tuple[str, ...]:
     """Return the commands that would tell the cause from its look-alikes and were not asked yet."""
     row = diagnoses()[cause]
     wanted = [*row.probes, *(probe for id in row.look_alikes for probe in diagnoses()[id].probes)]
-    return tuple(line for line in dict.fromkeys(wanted) if seen.rehearsal and not seen.asked(*line.split()))[:4]
+    left = (line for line in dict.fromkeys(wanted) if seen.rehearsal and not seen.asked(*line.split()))
+    return (*_refused(seen), *left)[:4]
+
+
+def _refused(seen: Evidence) -> tuple[str, ...]:
+    """Return what was refused, to be asked again with root's rights."""
+    return tuple(f"sudo {one.probe}" for one in seen.unseen if one.reason == "refused")[:4]

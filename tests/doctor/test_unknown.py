@@ -132,6 +132,7 @@ class Denied(AnsweringHost):
 def test_what_was_refused_or_hung_is_told_and_lowers_the_words() -> None:
     verdict = of(Denied(parse_capture((HERE / "rtx3080x2-secureboot.json").read_bytes())))
     assert verdict.healthy
+    assert verdict.asks[0] == "sudo dmesg"
     told = document(verdict, "en")
     assert {one["probe"]: one["reason"] for one in told["unseen"]}["dmesg"] == "refused"
     assert "hangs" in {one["reason"] for one in told["unseen"]}
@@ -143,5 +144,6 @@ def test_all_probes_together_are_waited_for_once() -> None:
     began = time.monotonic()
     host = Probes(Hurried(LocalHost(), 0.5))
     assert [NO_ANSWER in host.run(("sleep", str(seconds))).stderr for seconds in (60, 61)] == [True, True]
-    assert NO_ANSWER in Probes(Hurried(LocalHost(), 0.0)).run(("tail", "-f", "/dev/null")).stderr
+    late = Probes(Hurried(LocalHost(), 0.0))
+    assert (late.run(("echo", "1")).stdout, NO_ANSWER in late.run(("tail", "-f", "/dev/null")).stderr) == ("1\n", True)
     assert time.monotonic() - began < 5

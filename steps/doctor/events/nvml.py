@@ -32,7 +32,7 @@ class NvmlError(Event):
 
 _WORDS: tuple[tuple[str, NvmlTrouble], ...] = (
     ("driver/library version mismatch", "mismatch"),
-    ("couldn't communicate with the nvidia driver", "no-driver"),
+    ("communicate with the nvidia driver", "no-driver"),
     ("driver not loaded", "no-driver"),
     ("driver is not loaded", "no-driver"),
     ("no devices were found", "no-devices"),
@@ -52,7 +52,7 @@ _WORDS: tuple[tuple[str, NvmlTrouble], ...] = (
 
 @parses(
     r"(?:driver/library version mismatch|Mismatch in versions between nvidia-smi and NVML|"
-    r"couldn't communicate with the NVIDIA driver|No devices were found|GPU is lost|"
+    r"could(?:n't| not) communicate with the NVIDIA driver|No devices were found|GPU is lost|"
     r"driver rpc error: timed out|GPU access blocked by the operating system|Unable to determine the device handle|"
     r"libnvidia-ml\.so\.1: cannot open shared object file|"
     r"(?:NVML|nvml)\b.{0,60}?"

@@ -174,7 +174,8 @@ def foreign_user_space(seen: Evidence) -> Answer:
     if lacking is not None:
         return found(STRONG, lacking, seen.nvml("mismatch"))
     said = mismatch(seen)
-    elsewhere = next(_elsewhere(seen), None) if said is not None or seen.driver_answers is False else None
+    # Without a mismatch it says nothing: a driver that hangs or finds no card does so whichever tool asks it.
+    elsewhere = next(_elsewhere(seen), None) if said is not None else None
     loaded, disk = next(iter(seen.versions.loaded), None), next(iter(seen.versions.on_disk), None)
     packages = [row for row in seen.packages.driver("library", "tool", "meta") if row.driver]
     agreed = loaded is not None and bool(packages) and all(numbers.agree(row.driver or "", loaded.value) for row in packages)
