@@ -70,8 +70,10 @@ class RunHandle:
     # --- looking -----------------------------------------------------------------------------------
 
     def state(self) -> RunState:
-        """Return the state now; only what is new in the journal is read. Raises `InputError` when the folder is gone."""
+        """Return the state now; only what is new in the journal is read. Raises `InputError` when it is gone or damaged."""
         entries, self._offset = journal.read(self._folder.journal, self._offset)
+        if self._offset == 0 and self._folder.began():
+            raise InputError("journal-empty", run=self.id, file=str(self._folder.journal))
         for entry in entries:
             if entry.kind == "run-started":
                 self._socket = Path(str(entry.data.get("socket", "")))
@@ -164,7 +166,8 @@ class RunHandle:
     def _say(self, request: Request) -> None:
         response = self._response(request)
         if response is None:
-            raise InputError("run-not-active", run=self.id)
+            # One that is stopped, or overrun with callers, is at work all the same.
+            raise InputError("run-silent" if self.alive() else "run-not-active", run=self.id)
         if response.error is not None:
             raise InputError(response.error, run=self.id)
 
