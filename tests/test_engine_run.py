@@ -457,6 +457,9 @@ def test_a_rehearsal_touches_nothing(tmp_path: Path) -> None:
     assert (state.status, set(statuses(state).values())) == ("done", {"done"})
     assert list(tmp_path.iterdir()) == []
     assert output(handle, "a.one") == f"rehearsal: would run touch {tmp_path / 'never'}\n"
+    with pytest.raises(InputError) as caught:
+        handle.undo()
+    assert (caught.value.code, handle.state().status) == ("undo-rehearsal", "done")
 
 
 def test_a_reboot_ends_the_run_until_it_has_happened() -> None:

@@ -145,6 +145,8 @@ def again(verb: str, asked: Mapping[str, Any], environ: Mapping[str, str], conso
         raise InputError("needs-yes")
     if verb == "resume":
         handle.resume(sudo=privilege.sudo(), attended=_on_terminal() and not console.asked.json)
+    elif verb == "undo" and handle.plan.target.rehearsal:
+        raise InputError("undo-rehearsal", run=handle.id)
     elif verb == "undo":
         write = console.err if console.asked.json else console.out
         for path in handle.goes_with_undo():

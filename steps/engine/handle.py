@@ -205,8 +205,11 @@ class RunHandle:
     def undo(self, *, sudo: Sudo | None = None) -> None:
         """Take the run back, newest action first.
 
-        Raises `PreflightError("undo-later-first")` while a later run holds what would be taken away.
+        Raises `InputError("undo-rehearsal")` for a rehearsal, `PreflightError("undo-later-first")` while a later run holds what
+        would be taken away.
         """
+        if self.plan.target.rehearsal:
+            raise InputError("undo-rehearsal", run=self.id)
         others = all_folders(invoking_owner())
         later = [folder for folder in reversed(others) if folder.began_after(self._folder)]
         held = ledger.held_too(self._folder, self.plan, later)

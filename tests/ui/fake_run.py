@@ -159,6 +159,14 @@ def planned(actions: tuple[AnyAction, ...]) -> Plan:
     return Plan(made=START, target=target, profile=profile, actions=actions)
 
 
+def real(run: FakeRun) -> FakeRun:
+    """Return the run as one that changes the machine, and so can be taken back; nobody is asked for a password for it."""
+    actions = tuple(msgspec.structs.replace(action, by="user") for action in run.plan.actions)
+    target = msgspec.structs.replace(run.plan.target, rehearsal=False)
+    run.plan = msgspec.structs.replace(run.plan, target=target, actions=actions)
+    return run
+
+
 def halfway(folder: Path) -> FakeRun:
     """Return the run of picture 09: the driver's module compiles, beside it the Python environment is made."""
     run = FakeRun(folder)

@@ -54,7 +54,13 @@ DIALOG = (_key(("f10",), "nothing", "F10", "out-of-dialog"), _key((), "nothing",
 
 
 def keys_of(seen: Seen, *, full: bool, proof: bool, repair: bool = False) -> Sequence[Key]:
-    """Return the keys for what the run shows by itself, or for its full log."""
+    """Return the keys for what the run shows by itself, or for its full log; there is no undo of a rehearsal."""
+    keys = _keys(seen, full=full, proof=proof, repair=repair)
+    return tuple(key for key in keys if key is not UNDO) if seen.plan.target.rehearsal else keys
+
+
+def _keys(seen: Seen, *, full: bool, proof: bool, repair: bool) -> Sequence[Key]:
+    """Return the keys of a run that changes the machine."""
     if full:
         return (CLOSE, SEARCH, MOVES, SAVE, OTHER, LEAVE_PLAIN, Key(LOG.keys, LOG.action, LOG.cap, LOG.words, footer=False))
     match face(seen):
