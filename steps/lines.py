@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
 from steps import plot
-from steps.managers.shown import shown
+from steps.managers.shown import brief, line, shown
 from steps.model.action import AnyAction
 from steps.model.base import Param, phrase
 from steps.model.finding import Finding
@@ -131,21 +131,28 @@ def advice(found: Recommendation, language: Language) -> Iterator[str]:
     yield from findings((one for one in found.findings if one.severity != "ok"), language)
 
 
-def plan(made: Plan, found: Iterable[Finding], language: Language) -> Iterator[str]:
-    """Yield the numbered actions with their commands and sizes."""
+def plan(made: Plan, found: Iterable[Finding], language: Language, *, scripts: bool = False) -> Iterator[str]:
+    """Yield the numbered actions with their commands and sizes; `scripts` shows whole what a command carries, else words say it."""
     found = tuple(found)
     if not made.actions:
         forbidden = any(one.severity == "error" for one in found)
         yield say(language, phrase("cli.nothing-possible" if forbidden else "cli.nothing-to-do"))
     unsure = {one.params.get("action"): one for one in found if one.code == "unverified"}
+    cut = False
     for number, action in enumerate(made.actions, start=1):
         yield f"{number:>3}  {say(language, action.title)}"
         if action.id in unsure:
             reasons = " ".join(say(language, reason) for reason in unsure[action.id].because)
             yield f"       {say(language, phrase('cli.unverified'))}: {reasons}"
         command = shown(action)
+        said = command if scripts else brief(command)
+        if said != command and action.why:
+            yield f"       {say(language, action.why)}"
         if command:
-            yield f"       {'#' if action.by == 'root' else '$'} {shlex.join(command)}"
+            yield f"       {'#' if action.by == 'root' else '$'} {line(said)}"
+        cut = cut or said != command
+    if cut:
+        yield say(language, phrase("cli.scripts-cut"))
     if made.actions:
         yield say(language, phrase("cli.plan-end", digest=digest(made)[:8], **_totals(made.actions)))
     yield from findings((one for one in found if one.severity in ("error", "warning")), language)

@@ -40,7 +40,7 @@ def apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console
             console.out(say(language, phrase("cli.nothing-to-do")))
         return 0
     if not console.asked.yes:
-        console.lines(lines.plan(plan, found, language))
+        console.lines(lines.plan(plan, found, language, scripts=console.asked.verbose))
         word = tuning.word_of(plan)
         prompt = phrase("cli.plain.word", word=word) if word else phrase("cli.plain.start")
         with _fetching_ahead(plan, console):
@@ -105,7 +105,7 @@ def _repaired(plan: Plan, console: Console) -> int:
     if not attended and any(action.id == KEY for action in plan.actions):
         raise PreflightError("key-needs-person")
     if not console.asked.yes:
-        console.lines(("", *lines.plan(plan, (), language)))
+        console.lines(("", *lines.plan(plan, (), language, scripts=console.asked.verbose)))
         if not dialogue.agreed(say(language, phrase("repair.flow.start")), "y", "yes"):
             raise Cancelled("cancelled")
     handle = runs.start(plan, privilege.sudo(), attended=attended)

@@ -111,5 +111,5 @@ def plan(console: Console, environ: Mapping[str, str], shape: str) -> int:
     if console.asked.json or shape == "json":
         console.document(documents.plan(made, found, console.asked.language))
     else:
-        console.lines(lines.plan(made, found, console.asked.language))
+        console.lines(lines.plan(made, found, console.asked.language, scripts=console.asked.verbose))
     return worst(found)
