@@ -193,7 +193,7 @@ def runs(found: Iterable[RunSummary], language: Language) -> Iterator[str]:
         state = say(language, phrase(f"cli.run.{one.word}"))
         if one.rehearsal:
             state = f"{state} · {say(language, phrase('cli.run.rehearsal'))}"
-        yield f"{one.id:<12}{started:<18}{one.owner or '':<12}{_padded(state, 24)}{one.title}".rstrip()
+        yield f"{one.id:<12}{started:<18}{one.owner or '':<12}{_padded(state, 24)}{one.title or say(language, one.first)}".rstrip()
 
 
 def verdict(rungs: Iterable[Rung], language: Language) -> Iterator[str]:

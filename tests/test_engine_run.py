@@ -422,7 +422,7 @@ def test_undo_of_a_failed_run_says_rolled_back_and_nothing_brings_the_run_to_lif
     for go_on in again:
         with pytest.raises(InputError) as caught:
             go_on()
-        assert (caught.value.code, caught.value.exit_code) == ("run-undone", 2)
+        assert (caught.value.code, caught.value.exit_code) == ("run-taken-back", 2)
     handle.undo()
     assert ended(handle).status == "undone"
     assert file.read_text() == "mine"

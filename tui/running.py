@@ -231,5 +231,5 @@ def _on_terminal() -> bool:
 
 def _confirmed_undo(handle: RunHandle, console: Console) -> bool:
     """Ask for the typed word; nothing that cannot be taken back starts on Enter."""
-    prompt = say(console.asked.language, phrase("cli.plain.undo", count=len(handle.plan.actions), run=handle.id))
+    prompt = say(console.asked.language, phrase("cli.plain.undo", count=handle.goes_back(), run=handle.id))
     return dialogue.agreed(prompt, "undo")

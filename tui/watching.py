@@ -21,6 +21,8 @@ ENDED = frozenset({"done", "failed", "cancelled", "reboot", "undone", "undo-fail
 """States of a run in which no runner works on it."""
 _CHANGED = frozenset({"done", "failed", "running"})
 """States of an action that an undo has still to take back."""
+_GOING_BACK = frozenset({"undoing", "undone", "undo-failed"})
+"""States of a run whose undo was begun."""
 SETTLED = frozenset({"done", "already", "skipped", "undone", "kept"})
 """States of an action after which nothing more comes of it."""
 PROOF_FAILED = 20
@@ -141,6 +143,10 @@ class Watched(Protocol):
         """Start a runner that takes everything back."""
         ...
 
+    def goes_back(self) -> int:
+        """Return how many actions an undo takes back."""
+        ...
+
     def goes_with_undo(self) -> tuple[str, ...]:
         """Return the folders that an undo removes with everything in them."""
         ...
@@ -189,7 +195,9 @@ def progress(plan: Plan, state: RunState, now: float) -> Progress:
     """Return how far the run is at `now`."""
     total = len(plan.actions)
     done = sum(of(state, action.id).status in SETTLED for action in plan.actions)
-    started = state.started if state.started is not None else now
+    # An undo takes its own time; the run before it may lie days back.
+    begun = state.undoing_since if state.status in _GOING_BACK and state.undoing_since is not None else state.started
+    started = begun if begun is not None else now
     end = state.ended if state.ended is not None and state.status in ENDED else now
     at = focus(plan, state)
     busy = of(state, plan.actions[at].id).status in ("asks", "failed", "running")

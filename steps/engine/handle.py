@@ -83,7 +83,7 @@ class RunHandle:
 
     def summary(self) -> RunSummary:
         """Return the run's line in `bringup runs`."""
-        state = self.state()
+        state, named = self.state(), " · ".join(names(self.plan))
         return RunSummary(
             id=self.id,
             folder=self.folder,
@@ -94,7 +94,8 @@ class RunHandle:
             exit=state.exit,
             alive=self.alive(),
             rehearsal=self.plan.target.rehearsal,
-            title=" · ".join(names(self.plan)),
+            title=named,
+            first=self.plan.actions[0].title if self.plan.actions and not named else "",
         )
 
     def is_ours(self) -> bool:
@@ -198,7 +199,7 @@ class RunHandle:
 
         Where it is not `attended`, a question that nothing answers ends it.
 
-        Raises `InputError("run-undone")` once its undo was begun.
+        Raises `InputError`: "run-undone" once its undo was begun, "run-taken-back" once that was done.
         """
         self._go_on(() if attended else (UNATTENDED,), sudo)
 
@@ -217,6 +218,10 @@ class RunHandle:
             raise PreflightError("undo-later-first", run=self.id, later=held[0], path=held[1])
         self._go_on(("--undo",), sudo)
 
+    def goes_back(self) -> int:
+        """Return how many actions an undo takes back."""
+        return ledger.goes_back(self._folder, self.plan)
+
     def goes_with_undo(self) -> tuple[str, ...]:
         """Return the folders that an undo removes with everything in them, also what others put there since."""
         return ledger.folders_that_go(self._folder, self.plan)
@@ -226,7 +231,7 @@ class RunHandle:
             raise InputError("run-vanished", run=self.id, folder=self.folder)
         state = self.state()
         if "--undo" not in words and journal.is_taken_back(state):
-            raise InputError("run-undone", run=self.id)
+            raise InputError("run-taken-back" if state.status == "undone" else "run-undone", run=self.id)
         if not self.is_ours():
             raise PrivilegeError("run-of-another", run=self.id)
         needs_root = self.plan.needs_root and not self.plan.target.rehearsal

@@ -150,7 +150,7 @@ def _run_changes(state: RunState, entry: Entry) -> Mapping[str, Any]:
             unit = entry.data.get("unit")
             return {"unit": unit if isinstance(unit, str) else None}
         case "undo-started":
-            return {"status": "undoing", "ended": None, "exit": None}
+            return {"status": "undoing", "ended": None, "exit": None, "undoing_since": entry.at}
         case "run-finished" | "undo-finished":
             return {"status": _over(entry), "ended": entry.at, "exit": _whole(entry.data.get("exit")), "prompt": None}
         case _:

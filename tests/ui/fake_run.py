@@ -36,6 +36,7 @@ class FakeRun:
         self.vanished = False
         self.rungs: tuple[Rung, ...] | None = None
         self.goes: tuple[str, ...] = ()
+        self.back = 0
         self.works: dict[str, Work] = {}
         self._state = RunState(
             status="running", started=START, actions={action.id: ActionState(id=action.id) for action in self.plan.actions}
@@ -119,6 +120,9 @@ class FakeRun:
 
     def undo(self, *, sudo: Sudo | None = None) -> None:
         self._hear("undo")
+
+    def goes_back(self) -> int:
+        return self.back
 
     def goes_with_undo(self) -> tuple[str, ...]:
         return self.goes

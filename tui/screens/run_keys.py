@@ -17,6 +17,7 @@ def _key(keys: tuple[str, ...], action: str, cap: str, words: str, *, footer: bo
 LEAVE = _key(("q", "ctrl+q", "ctrl+c"), "leave", "q", "leave")
 LEAVE_OPEN = _key(("q", "ctrl+q", "ctrl+c"), "leave", "q", "leave-open")
 LEAVE_PLAIN = _key(("q", "ctrl+q", "ctrl+c"), "leave", "q", "leave-plain")
+LEAVE_PAUSED = _key(("q", "ctrl+q", "ctrl+c"), "leave", "q", "leave-paused")
 LOG = _key(("l",), "log", "l", "log")
 SEARCH = _key(("/",), "search", "/", "search")
 PAUSE = _key(("p",), "pause", "p", "pause")
@@ -80,7 +81,7 @@ def _keys(seen: Seen, *, full: bool, proof: bool, repair: bool) -> Sequence[Key]
             paused = seen.state.status == "paused"
             if seen.state.status == "undoing":
                 return (LEAVE, LOG, SEARCH, SAVE, MOVES, OTHER)
-            return (LEAVE, LOG, SEARCH, PROCEED if paused else PAUSE, STOP, SAVE, MOVES, OTHER)
+            return (LEAVE_PAUSED if paused else LEAVE, LOG, SEARCH, PROCEED if paused else PAUSE, STOP, SAVE, MOVES, OTHER)
 
 
 def _ended_keys(seen: Seen, *, proof: bool) -> Sequence[Key]:

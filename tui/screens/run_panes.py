@@ -124,12 +124,14 @@ class Ask(NamedTuple):
     action: str
     gone: tuple[str, ...] = ()
     """The folders that go with everything in them."""
+    back: int = 0
+    """How many steps an undo takes back."""
 
 
 def ask_lines(seen: Seen, ask: Ask, refused: bool, columns: int) -> list[Line]:
     """Return what is lost, what is kept and what to type."""
     known = seen.progress
-    params: dict[str, Param] = {"n": seen.at + 1, "done": known.done, "time": hours(seen.state.started or seen.now)}
+    params: dict[str, Param] = {"n": seen.at + 1, "done": known.done, "time": hours(seen.state.started or seen.now), "back": ask.back}
     lines: list[Line] = []
     for at, key in enumerate(("lose", "keep")):
         words = seen.say(f"ask.{ask.word}.{key}", **params)

@@ -164,8 +164,9 @@ def state_lines(seen: Seen) -> list[Line]:
                 )
             ]
         case "done" | "cancelled" | "undone" | "undo-failed":
-            back = sum(one.status == "undone" for one in seen.state.actions.values())
-            done = seen.say("count-undone", n=back) if back else seen.say("count-done", n=known.done, total=known.total)
+            back, kept = (sum(one.status == word for one in seen.state.actions.values()) for word in ("undone", "kept"))
+            undone = seen.say("count-undone-kept" if kept else "count-undone", n=back, kept=kept)
+            done = undone if back else seen.say("count-done", n=known.done, total=known.total)
             return [(Span(" " + done, "strong"), Span("   " + seen.say("time.took", time=gone))), _marked(*_ending(seen))]
         case "starting" | "running" | "paused" | "asks" | "undoing":
             return [_running_line(seen, count, gone), _second_line(seen)]
