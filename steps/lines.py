@@ -99,6 +99,10 @@ def size(count: int | None, *, binary: bool = False) -> str | None:
     return f"{gigabytes / 1000:.1f} TB" if gigabytes >= 1000 else f"{gigabytes:.0f} GB"
 
 
+_EXPLAINED = frozenset({"older-release"})
+"""No fault, and yet not what one expects: why is said too."""
+
+
 def findings(found: Iterable[Finding], language: Language) -> Iterator[str]:
     """Yield each finding with its reasons; `ok` ones last and short."""
     ordered = sorted(found, key=lambda one: ("error", "warning", "info", "ok").index(one.severity))
@@ -107,7 +111,7 @@ def findings(found: Iterable[Finding], language: Language) -> Iterator[str]:
     for one in ordered:
         word = say(language, phrase(f"cli.severity.{one.severity}"))
         yield f"{word:<9}{one.code:<28}{say_finding(language, one, 'sentence')}"
-        if one.severity in ("error", "warning"):
+        if one.severity in ("error", "warning") or one.code in _EXPLAINED:
             for fact in one.because:
                 yield f"{'':<9}{say(language, phrase('cli.because'))} {say(language, fact)}"
             if remedy := say_finding(language, one, "remedy"):

@@ -11,7 +11,7 @@ from steps import documents, lines, medical, tuning
 from steps.engine import client
 from steps.engine.client import RunHandle
 from steps.errors import BringupError, Cancelled, InputError, PreflightError
-from steps.headless import ahead, doctor, runs
+from steps.headless import ahead, choices, doctor, runs
 from steps.headless.console import FINDINGS, Console
 from steps.managers.makers import activation
 from steps.managers.python import place
@@ -29,6 +29,9 @@ CANCELLED = 5
 def apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:
     """Start the plan and follow it to its end; return the exit code."""
     language = console.asked.language
+    if console.asked.profile:
+        # What is wrong with it is wrong with --yes too.
+        choices.look_up(console.asked.profile)
     if not console.asked.yes and (console.asked.json or not _on_terminal()):
         raise InputError("needs-yes")
     without_root = bool(asked.get("without_root"))
