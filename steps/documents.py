@@ -145,7 +145,7 @@ def plan(planned: Plan, found: Iterable[Finding], language: Language) -> Documen
     )
 
 
-def summary(run: RunSummary) -> Document:
+def summary(run: RunSummary, language: Language = "en") -> Document:
     """Return one line of the `runs` document; `state` is null where it cannot be read; `alive`, `rehearsal`, `title` are our own."""
     return {
         "id": run.id,
@@ -156,7 +156,7 @@ def summary(run: RunSummary) -> Document:
         "exit": run.exit,
         "alive": run.alive,
         "rehearsal": run.rehearsal,
-        "title": run.title,
+        "title": run.title or say(language, run.first),
     }
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
 from steps import plot
-from steps.managers.shown import shown
+from steps.managers.shown import brief, line, shown
 from steps.model.action import AnyAction
 from steps.model.base import Param, Words, phrase
 from steps.model.finding import Finding
@@ -99,6 +99,10 @@ def size(count: int | None, *, binary: bool = False) -> str | None:
     return f"{gigabytes / 1000:.1f} TB" if gigabytes >= 1000 else f"{gigabytes:.0f} GB"
 
 
+_EXPLAINED = frozenset({"older-release"})
+"""No fault, and yet not what one expects: why is said too."""
+
+
 def findings(found: Iterable[Finding], language: Language) -> Iterator[str]:
     """Yield each finding with its reasons; `ok` ones last and short."""
     ordered = sorted(found, key=lambda one: ("error", "warning", "info", "ok").index(one.severity))
@@ -107,7 +111,7 @@ def findings(found: Iterable[Finding], language: Language) -> Iterator[str]:
     for one in ordered:
         word = say(language, phrase(f"cli.severity.{one.severity}"))
         yield f"{word:<9}{one.code:<28}{say_finding(language, one, 'sentence')}"
-        if one.severity in ("error", "warning"):
+        if one.severity in ("error", "warning") or one.code in _EXPLAINED:
             for fact in one.because:
                 yield f"{'':<9}{say(language, phrase('cli.because'))} {say(language, fact)}"
             if remedy := say_finding(language, one, "remedy"):
@@ -131,21 +135,31 @@ def advice(found: Recommendation, language: Language) -> Iterator[str]:
     yield from findings((one for one in found.findings if one.severity != "ok"), language)
 
 
-def plan(made: Plan, found: Iterable[Finding] | None, language: Language) -> Iterator[str]:
-    """Yield the numbered actions with their commands and sizes; `found` are its findings, `None` where nobody looked for any."""
+def plan(made: Plan, found: Iterable[Finding] | None, language: Language, *, scripts: bool = False) -> Iterator[str]:
+    """Yield the numbered actions with their commands and sizes; `found` are its findings, `None` where nobody looked for any.
+
+    `scripts` shows whole what a command carries, else words say it.
+    """
     asked, found = found is not None, tuple(found or ())
     if not made.actions:
         forbidden = any(one.severity == "error" for one in found)
         yield say(language, phrase("cli.nothing-possible" if forbidden else "cli.nothing-to-do"))
     unsure = {one.params.get("action"): one for one in found if one.code == "unverified"}
+    cut = False
     for number, action in enumerate(made.actions, start=1):
         yield f"{number:>3}  {say(language, action.title)}"
         if action.id in unsure:
             reasons = " ".join(say(language, reason) for reason in unsure[action.id].because)
             yield f"       {say(language, phrase('cli.unverified'))}: {reasons}"
         command = shown(action)
+        said = command if scripts else brief(command)
+        if said != command and action.why:
+            yield f"       {say(language, action.why)}"
         if command:
-            yield f"       {'#' if action.by == 'root' else '$'} {shlex.join(command)}"
+            yield f"       {'#' if action.by == 'root' else '$'} {line(said)}"
+        cut = cut or said != command
+    if cut:
+        yield say(language, phrase("cli.scripts-cut"))
     if made.actions:
         yield say(language, phrase("cli.plan-end", digest=digest(made)[:8], **_totals(made.actions)))
     if asked:
@@ -188,7 +202,7 @@ def runs(found: Iterable[RunSummary], language: Language) -> Iterator[str]:
         state = say(language, phrase(f"cli.run.{word if one.readable else 'unreadable'}"))
         if one.rehearsal:
             state = f"{state} · {say(language, phrase('cli.run.rehearsal'))}"
-        yield f"{one.id:<12}{started:<18}{one.owner or '':<12}{_padded(state, 24)}{one.title}".rstrip()
+        yield f"{one.id:<12}{started:<18}{one.owner or '':<12}{_padded(state, 24)}{one.title or say(language, one.first)}".rstrip()
 
 
 def verdict(rungs: Iterable[Rung], language: Language, *, tried: bool = False, without: Iterable[Words] = ()) -> Iterator[str]:

@@ -14,7 +14,7 @@ import pexpect
 import pytest
 
 from steps import settings
-from tests.test_command import GPU_BOX, bringup
+from tests.test_command import GPU_BOX, MACHINES, bringup
 
 COMMAND = f'"{sys.executable}" -I -m tui'
 
@@ -200,3 +200,33 @@ def test_help_and_wrong_usage_are_in_the_language_of_the_call(tmp_path: Path) ->
     assert "--format：没有 'x' 这一项" in wrong.stderr
     assert "undo" in bringup("--help").stdout
     assert "take a run back, newest action first" in bringup("undo", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("apply", "--profile", "studnt"), "Did you mean the set student?"),
+        (("aply",), "Did you mean apply?"),
+        (("recommend", "--machine", str(GPU_BOX), "--want", "pytorch"), "Did you mean `torch`?"),
+        (
+            ("recommend", "--machine", str(GPU_BOX), "--want", "tensorflow=3"),
+            "The tables hold no tensorflow 3; the newest that they hold is 2.",
+        ),
+    ],
+)
+def test_a_slip_is_met_with_what_was_probably_meant(words: tuple[str, ...], said: str) -> None:
+    ended = bringup(*words)
+    assert ended.returncode == 2
+    assert said in ended.stderr
+
+
+def test_a_verbs_own_options_stand_before_those_of_every_verb() -> None:
+    shown = bringup("plan", "--help").stdout
+    assert shown.index("\n  --format FORMAT") < shown.index("\noptions of every verb:\n") < shown.index("\n  --machine FILE")
+    assert "dockerfile are not part of this version" in " ".join(shown.split())
+
+
+def test_a_release_that_is_not_the_newest_is_explained() -> None:
+    shown = bringup("recommend", "--machine", str(MACHINES / "2080ti-dkms-missing.json"), "--want", "torch", "--lang", "en").stdout
+    reason = shown.partition("is taken, not the newest release")[2].splitlines()[1]
+    assert reason.strip() == "because The driver is 470.256.02"

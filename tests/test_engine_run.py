@@ -443,7 +443,7 @@ def test_undo_of_a_failed_run_says_rolled_back_and_nothing_brings_the_run_to_lif
     for go_on in again:
         with pytest.raises(InputError) as caught:
             go_on()
-        assert (caught.value.code, caught.value.exit_code) == ("run-undone", 2)
+        assert (caught.value.code, caught.value.exit_code) == ("run-taken-back", 2)
     handle.undo()
     assert ended(handle).status == "undone"
     assert file.read_text() == "mine"
@@ -478,6 +478,9 @@ def test_a_rehearsal_touches_nothing(tmp_path: Path) -> None:
     assert (state.status, set(statuses(state).values())) == ("done", {"done"})
     assert list(tmp_path.iterdir()) == []
     assert output(handle, "a.one") == f"rehearsal: would run touch {tmp_path / 'never'}\n"
+    with pytest.raises(InputError) as caught:
+        handle.undo()
+    assert (caught.value.code, handle.state().status) == ("undo-rehearsal", "done")
 
 
 def test_a_reboot_ends_the_run_until_it_has_happened() -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -21,6 +22,7 @@ from steps.model.plan import Installer, Target
 from steps.model.run import Entry, RunState
 from tests.engine_kit import ended, kill_runner, output, plan_of, ran, runner_pid, stand_in, statuses, wait_until, works
 from tui.running import follow_to_end
+from tui.watching import progress
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -229,3 +231,21 @@ def test_only_what_failed_is_passed_over(action: str, code: str) -> None:
     refusal = msgspec.json.decode(ran_launcher.stderr, type=Refusal)
     assert (ran_launcher.returncode, refusal.code, refusal.params["action"]) == (2, code, action)
     assert entries(handle) == before
+
+
+def test_as_many_steps_are_announced_as_an_undo_takes_back_and_it_counts_its_own_time(tmp_path: Path) -> None:
+    file = tmp_path / "conf"
+    handle = ran(
+        works("a.seen"),
+        Write(id="a.conf", title="t", lane="files", path=str(file), text="x\n"),
+        Run(id="a.back", title="t", argv=("true",), undo=(Command(argv=stand_in("works", 1, 0)),)),
+        Run(id="a.proof", title="t", lane="proof", argv=("true",)),
+    )
+    announced = handle.goes_back()
+    begun = time.time()
+    state = undone(handle)
+    assert state.status == "undone", state
+    assert announced == sum(one.status == "undone" for one in state.actions.values()) == 2
+    # Whoever looks a day later is told of the seconds of the undo.
+    late = msgspec.structs.replace(state, started=begun - 86400)
+    assert progress(handle.plan, late, time.time() + 86400).gone < 60

@@ -24,7 +24,7 @@ from steps.managers.access import access
 from steps.managers.apt_repository import BRANCH
 from steps.managers.index import Garbled
 from steps.managers.installer import settings
-from steps.model.action import installing
+from steps.model.action import Packages, installing
 from steps.model.finding import Finding
 from steps.model.machine import Machine, Os
 from steps.model.offers import Offers, has_wheel, place_of
@@ -289,6 +289,16 @@ def test_what_was_confirmed_is_not_marked_and_what_was_not_is() -> None:
     assert "driver.install" in unverified(blind)
     assert "environment.install" not in unverified(knowing)
     assert {finding.severity for finding in blind} == {"info"}
+
+
+def test_fetching_the_lists_has_nothing_to_confirm() -> None:
+    machine = detect(open_host(str(GPU_BOX), None))
+    plan = planned(machine)
+    lists = Packages(id="driver.repository", title="t", lane="packages", manager="apt", refresh=True)
+    for host in (open_host(str(GPU_BOX), None), Told({})):
+        found = confirm.confirmed(machine, msgspec.structs.replace(plan, actions=(lists, *plan.actions)), host)
+        assert unverified(found) == unverified(confirm.confirmed(machine, plan, host))
+        assert all(one.subject for one in found)
 
 
 def test_apt_is_not_taken_at_its_word_before_an_earlier_action_has_set_the_branch() -> None:

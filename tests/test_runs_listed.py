@@ -11,10 +11,13 @@ import pytest
 from steps import documents, lines
 from steps.engine import client
 from steps.model.action import RemovePath, Run
+from steps.model.base import phrase
 from steps.model.run import RunSummary
-from tests.engine_kit import ended, plan_of
+from steps.text import Language
+from tests.engine_kit import ended, plan_of, ran
 from tests.ui.screen import Terminal
 
+SAID: tuple[tuple[Language, str], ...] = (("en", "Read the package lists anew"), ("zh_CN", "重新读取软件包列表"))
 REAL = RunSummary(id="1130-a", folder="/x", owner="ana", status="done", exit=0, title="NVIDIA 580 open · torch 2.7.1")
 REHEARSED = RunSummary(id="1130-b", folder="/x", owner="ana", status="done", exit=0, rehearsal=True, title="CUDA 12.8")
 
@@ -61,6 +64,15 @@ def test_the_document_of_a_run_says_whether_it_was_a_rehearsal() -> None:
         "rehearsal": True,
         "title": "CUDA 12.8",
     }
+
+
+@pytest.mark.usefixtures("state")
+def test_a_run_that_installs_nothing_by_name_is_listed_by_its_first_step() -> None:
+    repair = Run(id="finish", title=phrase("repair.step.refresh"), argv=("true",))
+    ran(repair)
+    (one,) = client.runs()
+    assert [next(iter(lines.runs((one,), language))).endswith(words) for language, words in SAID] == [True, True]
+    assert [documents.summary(one, language)["title"] for language, _ in SAID] == [words for _, words in SAID]
 
 
 def test_an_undo_names_the_folders_that_go_whole_before_it_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

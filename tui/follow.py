@@ -14,6 +14,7 @@ from steps.model.run import LOG_IN_AGAIN, RunState
 from steps.text import Language, say, say_error
 from tui.watching import (
     ENDED,
+    TAIL,
     Quiet,
     Watched,
     about,
@@ -172,7 +173,7 @@ class _Followed:
             if words:
                 self._write(f"          {words}")
         spool = self._handle.spool(action.id)
-        tail = spool.read(max(0, spool.size() - 16384), 16384)
+        tail = spool.read(max(0, spool.size() - TAIL), TAIL)
         for line in deciding(plain(raw) for raw in tail.split(b"\n")):
             self._write(f"          | {line}")
 
@@ -228,7 +229,11 @@ class _Followed:
         """Say that the run as a whole changed its state."""
         known = progress(self._handle.plan, state, self._now())
         time_gone = clock(known.gone, self._language)
-        word: str = "rehearsed" if state.status == "done" and self._handle.plan.target.rehearsal else state.status
+        word: str = state.status
+        if self._handle.plan.target.rehearsal:
+            word = {"done": "rehearsed", "failed": "rehearsal-failed", "cancelled": "rehearsal-cancelled", "undone": "rehearsed"}.get(
+                word, word
+            )
         word = "login" if state.status == "done" and state.exit == LOG_IN_AGAIN else word
         word = "reboot-unit" if state.status == "reboot" and state.unit is not None else word
         self.say(f"run.plain.run.{word}", id=self._handle.id, done=known.done, total=known.total, time=time_gone)

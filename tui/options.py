@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
@@ -40,7 +41,7 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the command line, without control characters, and end with 2."""
         language = self.language
-        said = next((_say(language, f"usage.{key}", **found.groupdict()) for key, found in _matches(message)), message)
+        said = next((_said(language, key, found.groupdict()) for key, found in _matches(message)), message)
         lines = (f"{_say(language, 'usage.usage')}{self.format_usage().partition(': ')[2].rstrip()}", f"{self.prog}: {said}")
         self.exit(2, "".join(f"{_clean(line)}\n" for line in lines))
 
@@ -60,6 +61,15 @@ def _matches(message: str) -> list[tuple[str, re.Match[str]]]:
     """Return the kinds of slip that a message of argparse tells of; at most one."""
     found = ((key, re.fullmatch(pattern, message, re.DOTALL)) for key, pattern in _SLIPS.items())
     return [(key, match) for key, match in found if match is not None]
+
+
+def _said(language: Language, key: str, params: dict[str, str]) -> str:
+    """Return the words for a slip, with the nearest choice where one looks like what was typed."""
+    if key == "not-a-choice":
+        choices = [choice.strip().strip("'") for choice in params["choices"].split(",")]
+        if near := difflib.get_close_matches(params["given"].strip("'"), choices, n=1):
+            return _say(language, "usage.not-a-choice-near", near=near[0], **params)
+    return _say(language, f"usage.{key}", **params)
 
 
 def _clean(line: str) -> str:
@@ -128,7 +138,8 @@ def parser(language: Language = "en", *, helpful: bool = True) -> argparse.Argum
         one.add_argument("-h", "--help", action="help", help=about("option.help"))
     top.add_argument("--version", action="store_true", help=about("option.version"))
     added["recommend"].add_argument("--want", action="append", default=[], metavar="SPEC", help=about("option.want"))
-    added["plan"].add_argument("--format", default="text", choices=("text", "json", "sh", "ansible", "cloud-init", "dockerfile"))
+    formats = ("text", "json", "sh", "ansible", "cloud-init", "dockerfile")
+    added["plan"].add_argument("--format", default="text", choices=formats, metavar="FORMAT", help=about("option.format"))
     added["apply"].add_argument("--detach", action="store_true", help=about("option.detach"))
     added["apply"].add_argument("--without-root", action="store_true", help=about("option.without-root"))
     for name in ("attach", "resume", "undo"):
@@ -154,17 +165,19 @@ def parser(language: Language = "en", *, helpful: bool = True) -> argparse.Argum
 def _common(about: Callable[[str], str | None]) -> _Parser:
     """Return the options of every verb."""
     common = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
-    common.add_argument("--machine", type=_name, metavar="FILE", help=about("option.machine"))
-    common.add_argument("--root", type=_name, metavar="DIR", help=about("option.root"))
-    common.add_argument("--profile", type=_name, metavar="FILE", help=about("option.profile"))
-    common.add_argument("--json", action="store_true", help=about("option.json"))
-    common.add_argument("--plain", action="store_true", help=about("option.plain"))
-    common.add_argument("--lang", choices=("en", "zh_CN"), help=about("option.lang"))
-    common.add_argument("--no-color", action="store_true", help=about("option.no-color"))
-    common.add_argument("--low-bandwidth", action="store_true", help=about("option.low-bandwidth"))
-    common.add_argument("--offline", action="store_true", help=about("option.offline"))
-    common.add_argument("-y", "--yes", action="store_true", help=about("option.yes"))
-    common.add_argument("-v", "--verbose", action="store_true", help=about("option.verbose"))
+    # A group of its own: it stands below the options of the verb itself.
+    group = common.add_argument_group(about("usage.common") or "common")
+    group.add_argument("--machine", type=_name, metavar="FILE", help=about("option.machine"))
+    group.add_argument("--root", type=_name, metavar="DIR", help=about("option.root"))
+    group.add_argument("--profile", type=_name, metavar="FILE", help=about("option.profile"))
+    group.add_argument("--json", action="store_true", help=about("option.json"))
+    group.add_argument("--plain", action="store_true", help=about("option.plain"))
+    group.add_argument("--lang", choices=("en", "zh_CN"), help=about("option.lang"))
+    group.add_argument("--no-color", action="store_true", help=about("option.no-color"))
+    group.add_argument("--low-bandwidth", action="store_true", help=about("option.low-bandwidth"))
+    group.add_argument("--offline", action="store_true", help=about("option.offline"))
+    group.add_argument("-y", "--yes", action="store_true", help=about("option.yes"))
+    group.add_argument("-v", "--verbose", action="store_true", help=about("option.verbose"))
     return common
 
 

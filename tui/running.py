@@ -13,7 +13,7 @@ from steps.doctor.diagnosis import Diagnosis
 from steps.engine import client
 from steps.engine.client import RunHandle
 from steps.errors import BringupError, Cancelled, InputError, PreflightError
-from steps.headless import ahead, doctor, runs
+from steps.headless import ahead, choices, doctor, runs
 from steps.headless.console import FINDINGS, Console
 from steps.managers.makers import activation
 from steps.managers.python import place
@@ -32,6 +32,9 @@ CANCELLED = 5
 def apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console) -> int:
     """Start the plan and follow it to its end; return the exit code."""
     language = console.asked.language
+    if console.asked.profile:
+        # What is wrong with it is wrong with --yes too.
+        choices.look_up(console.asked.profile)
     if not console.asked.yes and (console.asked.json or not _on_terminal()):
         raise InputError("needs-yes")
     without_root = bool(asked.get("without_root"))
@@ -43,7 +46,7 @@ def apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console
             console.out(say(language, phrase("cli.nothing-to-do")))
         return 0
     if not console.asked.yes:
-        console.lines(lines.plan(plan, found, language))
+        console.lines(lines.plan(plan, found, language, scripts=console.asked.verbose))
         word = tuning.word_of(plan)
         prompt = phrase("cli.plain.word", word=word) if word else phrase("cli.plain.start")
         with _fetching_ahead(plan, console):
@@ -108,7 +111,7 @@ def _repaired(plan: Plan, cause: Diagnosis | None, console: Console) -> int:
     if not attended and any(action.id == KEY for action in plan.actions):
         raise PreflightError("key-needs-person")
     if not console.asked.yes:
-        console.lines(("", *lines.plan(plan, None, language)))
+        console.lines(("", *lines.plan(plan, None, language, scripts=console.asked.verbose)))
         if not dialogue.agreed(say(language, phrase("repair.flow.start")), "y", "yes"):
             raise Cancelled("cancelled")
     handle = runs.start(plan, privilege.sudo(), attended=attended)
@@ -155,6 +158,8 @@ def again(verb: str, asked: Mapping[str, Any], environ: Mapping[str, str], conso
         raise InputError("needs-yes")
     if verb == "resume":
         handle.resume(sudo=privilege.sudo(), attended=_on_terminal() and not console.asked.json)
+    elif verb == "undo" and handle.plan.target.rehearsal:
+        raise InputError("undo-rehearsal", run=handle.id)
     elif verb == "undo":
         write = console.err if console.asked.json else console.out
         for path in handle.goes_with_undo():
@@ -242,5 +247,5 @@ def _on_terminal() -> bool:
 
 def _confirmed_undo(handle: RunHandle, console: Console) -> bool:
     """Ask for the typed word; nothing that cannot be taken back starts on Enter."""
-    prompt = say(console.asked.language, phrase("cli.plain.undo", count=len(handle.plan.actions), run=handle.id))
+    prompt = say(console.asked.language, phrase("cli.plain.undo", count=handle.goes_back(), run=handle.id))
     return dialogue.agreed(prompt, "undo")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from steps.model.action import AnyAction, leaves_something
-from steps.model.base import Words, phrase
+from steps.model.base import Phrase, Words, phrase
 from steps.model.plan import Plan
 from steps.model.profile import Profile
 from steps.model.run import ActionState, RunState
@@ -21,6 +21,8 @@ ENDED = frozenset({"done", "failed", "cancelled", "reboot", "undone", "undo-fail
 """States of a run in which no runner works on it."""
 _CHANGED = frozenset({"done", "failed", "running"})
 """States of an action that an undo has still to take back."""
+_GOING_BACK = frozenset({"undoing", "undone", "undo-failed"})
+"""States of a run whose undo was begun."""
 SETTLED = frozenset({"done", "already", "skipped", "undone", "kept"})
 """States of an action after which nothing more comes of it."""
 PROOF_FAILED = 20
@@ -141,6 +143,10 @@ class Watched(Protocol):
         """Start a runner that takes everything back."""
         ...
 
+    def goes_back(self) -> int:
+        """Return how many actions an undo takes back."""
+        ...
+
     def goes_with_undo(self) -> tuple[str, ...]:
         """Return the folders that an undo removes with everything in them."""
         ...
@@ -189,7 +195,9 @@ def progress(plan: Plan, state: RunState, now: float) -> Progress:
     """Return how far the run is at `now`."""
     total = len(plan.actions)
     done = sum(of(state, action.id).status in SETTLED for action in plan.actions)
-    started = state.started if state.started is not None else now
+    # An undo takes its own time; the run before it may lie days back.
+    begun = state.undoing_since if state.status in _GOING_BACK and state.undoing_since is not None else state.started
+    started = begun if begun is not None else now
     end = state.ended if state.ended is not None and state.status in ENDED else now
     at = focus(plan, state)
     busy = of(state, plan.actions[at].id).status in ("asks", "failed", "running")
@@ -310,6 +318,12 @@ def cause(action: AnyAction, one: ActionState, language: Language) -> str:
     return say(language, phrase(key, title=title(action, language), exit=one.exit if one.exit is not None else 0))
 
 
+def for_unknown_reason(one: ActionState) -> bool:
+    """Return whether all that is known of a failure is the exit code of a program: by itself it will end so again."""
+    key = one.error.key if isinstance(one.error, Phrase) else None
+    return one.exit is not None and (not one.error or key in ("engine.failed.exit", "run.failed-exit"))
+
+
 def background(one: ActionState, language: Language) -> str:
     """Return what to do about it, when the error says so; "" when it does not."""
     if isinstance(one.error, str) or one.error is None or not one.error.key.endswith(".sentence"):
@@ -324,8 +338,36 @@ _TELLING = re.compile(
 )
 
 
+_OF_DPKG = re.compile(r"dpkg: error processing (?:package|archive) ")
+_BEGINS = re.compile(r"(?:Setting up|Preparing to unpack|Unpacking|Selecting previously|Removing|Purging|Processing triggers for) ")
+_DEPENDANT = "dependency problems"
+"""What dpkg says below the name of a package that only waits for another one."""
+TAIL = 1 << 18
+"""So many bytes of an output's end are looked at: behind the first failure stand those of all packages that need it."""
+
+
 def deciding(lines: Iterable[str], most: int = 3) -> tuple[str, ...]:
-    """Return the lines that say why, the last ones that sound like it; else the last line that says anything."""
+    """Return the lines that say why: dpkg's first failure with its script's own words, else the last ones that sound like it.
+
+    Where nothing does, it is the last line that says anything.
+    """
     said = [line.strip() for line in lines if line.strip()]
-    telling = [line for line in said if _TELLING.search(line)]
-    return tuple(telling[-most:] or said[-1:])
+    return _of_dpkg(said, most) or _telling(said)[-most:] or tuple(said[-1:])
+
+
+def _telling(said: Sequence[str]) -> tuple[str, ...]:
+    """Return the lines that sound like a reason."""
+    return tuple(line for line in said if _TELLING.search(line))
+
+
+def _of_dpkg(said: Sequence[str], most: int) -> tuple[str, ...]:
+    """Return what the package that failed by itself printed last, and dpkg's line; empty where dpkg names none."""
+    errors = (at for at, line in enumerate(said) if _OF_DPKG.match(line) and not "".join(said[at + 1 : at + 2]).startswith(_DEPENDANT))
+    error = next(errors, None)
+    if error is None:
+        return ()
+    begun = next((at for at in range(error - 1, -1, -1) if _BEGINS.match(said[at])), -1)
+    own = said[begun + 1 : error]
+    if not own:
+        return tuple(said[error : error + 2])
+    return (*(_telling(own) or tuple(own))[1 - most :], said[error])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 
 from steps.catalog import frameworks as catalog
@@ -39,10 +40,19 @@ def parse(text: str) -> Wish:
     name, version = found.group(1).lower(), found.group(2)
     wish = Wish(text=text.strip(), name=name, version=version)
     if version is not None and not _known(name, version):
-        raise InputError("wish-unknown", wish=text.strip())
+        raise _unknown(wish)
     if version is None and name not in (*STACK, *COMMON) and name not in _names():
-        raise InputError("wish-unknown", wish=text.strip())
+        raise _unknown(wish)
     return wish
+
+
+def _unknown(wish: Wish) -> InputError:
+    """Return the error for a wish that the tables do not hold: its version, or its name with the nearest one that they hold."""
+    have = sorted(_versions(wish.name), key=number)
+    if have:
+        return InputError("wish-version", name=wish.name, version=wish.version or "", newest=have[-1])
+    near = difflib.get_close_matches(wish.name, (*STACK, *COMMON, *_names()), n=1)
+    return InputError("wish-near", wish=wish.text, near=near[0]) if near else InputError("wish-unknown", wish=wish.text)
 
 
 def _names() -> set[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 from pathlib import Path
 
 FOLDER_MODE = 0o750
@@ -18,6 +20,16 @@ def open_new(path: Path, mode: int = FILE_MODE, gid: int | None = None) -> int:
         if gid is not None:
             os.fchown(descriptor, -1, gid)
     return descriptor
+
+
+def read_regular(path: Path, offset: int = 0) -> bytes:
+    """Return what stands in a file from `offset` on; raises `OSError` for anything else, such as a pipe, which would keep us waiting."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), str(path))
+        file.seek(offset)
+        return file.read()
 
 
 def write_at_once(descriptor: int, data: bytes) -> None:

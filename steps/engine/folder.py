@@ -6,6 +6,7 @@ import contextlib
 import os
 import pwd
 import shutil
+import stat
 import string
 import time
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from steps.engine.durable import FILE_MODE, make_folder, open_new, write_whole
+from steps.engine.durable import FILE_MODE, make_folder, open_new, read_regular, write_whole
 from steps.errors import BringupError, InputError, PreflightError
 from steps.model.base import Param, Record
 from steps.model.plan import Plan, decode, digest_of, distinct, encode
@@ -122,6 +123,14 @@ def socket_folder(*, root: bool, owner: Owner) -> Path:
     return Path(f"/tmp/bringup-{owner.uid}")  # noqa: S108 - made 0700 and refused when it is somebody else's
 
 
+def missing(file: Path) -> InputError:
+    """Return the error for a file that a run's folder lacks: the whole folder is gone, or the run is damaged."""
+    run, folder = file.parent.name, file.parent
+    if not folder.is_dir():
+        return InputError("run-vanished", run=run, folder=str(folder))
+    return InputError("run-incomplete", run=run, file=str(file))
+
+
 class RunFolder:
     """The paths of one run, and the making of its files with the right owner and mode."""
 
@@ -150,9 +159,9 @@ class RunFolder:
     def read_plan(self) -> Plan:
         """Return the plan; raises `InputError` when the folder is gone or the plan is damaged."""
         try:
-            return decode(self.plan.read_bytes())
+            return decode(read_regular(self.plan))
         except FileNotFoundError:
-            raise InputError("run-vanished", run=self.id, folder=str(self.path)) from None
+            raise missing(self.plan) from None
         except PermissionError:
             raise InputError("run-not-yours", run=self.id, folder=str(self.path)) from None
         except (OSError, msgspec.MsgspecError):
@@ -161,23 +170,27 @@ class RunFolder:
     def plan_digest(self) -> str:
         """Return the digest of the plan as it lies there; raises `InputError` when it is gone or damaged."""
         try:
-            return digest_of(self.plan.read_bytes())
+            return digest_of(read_regular(self.plan))
         except (OSError, msgspec.MsgspecError):
             raise InputError("plan-damaged", run=self.id, file=str(self.plan)) from None
 
     def read_origin(self) -> Origin:
         """Return what the start fixed; raises `InputError` when it is gone or damaged."""
         try:
-            return msgspec.json.decode(self.origin.read_bytes(), type=Origin)
+            return msgspec.json.decode(read_regular(self.origin), type=Origin)
         except FileNotFoundError:
-            raise InputError("run-vanished", run=self.id, folder=str(self.path)) from None
+            raise missing(self.origin) from None
         except (OSError, msgspec.MsgspecError):
             raise InputError("plan-damaged", run=self.id, file=str(self.origin)) from None
 
     def began(self) -> bool:
         """Return whether a runner was ever at work on it: a start that was refused, or killed half-way, is no run."""
         try:
-            return self.journal.stat().st_size > 0
+            found = self.journal.stat()
+            if found.st_size > 0 or not stat.S_ISREG(found.st_mode):
+                return True
+            # An emptied journal does not take what the run left beside it.
+            return any(next(below.iterdir(), None) is not None for below in (self.path / "output", self.backup))
         except OSError:
             # Damaged, and so it once was a run.
             return True

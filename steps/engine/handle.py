@@ -70,8 +70,10 @@ class RunHandle:
     # --- looking -----------------------------------------------------------------------------------
 
     def state(self) -> RunState:
-        """Return the state now; only what is new in the journal is read. Raises `InputError` when the folder is gone."""
+        """Return the state now; only what is new in the journal is read. Raises `InputError` when it is gone or damaged."""
         entries, self._offset = journal.read(self._folder.journal, self._offset)
+        if self._offset == 0 and self._folder.began():
+            raise InputError("journal-empty", run=self.id, file=str(self._folder.journal))
         for entry in entries:
             if entry.kind == "run-started":
                 self._socket = Path(str(entry.data.get("socket", "")))
@@ -81,7 +83,7 @@ class RunHandle:
 
     def summary(self) -> RunSummary:
         """Return the run's line in `bringup runs`."""
-        state = self.state()
+        state, named = self.state(), " · ".join(names(self.plan))
         return RunSummary(
             id=self.id,
             folder=self.folder,
@@ -92,7 +94,8 @@ class RunHandle:
             exit=state.exit,
             alive=self.alive(),
             rehearsal=self.plan.target.rehearsal,
-            title=" · ".join(names(self.plan)),
+            title=named,
+            first=self.plan.actions[0].title if self.plan.actions and not named else "",
         )
 
     def is_ours(self) -> bool:
@@ -164,7 +167,8 @@ class RunHandle:
     def _say(self, request: Request) -> None:
         response = self._response(request)
         if response is None:
-            raise InputError("run-not-active", run=self.id)
+            # One that is stopped, or overrun with callers, is at work all the same.
+            raise InputError("run-silent" if self.alive() else "run-not-active", run=self.id)
         if response.error is not None:
             raise InputError(response.error, run=self.id)
 
@@ -195,21 +199,28 @@ class RunHandle:
 
         Where it is not `attended`, a question that nothing answers ends it.
 
-        Raises `InputError("run-undone")` once its undo was begun.
+        Raises `InputError`: "run-undone" once its undo was begun, "run-taken-back" once that was done.
         """
         self._go_on(() if attended else (UNATTENDED,), sudo)
 
     def undo(self, *, sudo: Sudo | None = None) -> None:
         """Take the run back, newest action first.
 
-        Raises `PreflightError("undo-later-first")` while a later run holds what would be taken away.
+        Raises `InputError("undo-rehearsal")` for a rehearsal, `PreflightError("undo-later-first")` while a later run holds what
+        would be taken away.
         """
+        if self.plan.target.rehearsal:
+            raise InputError("undo-rehearsal", run=self.id)
         others = all_folders(invoking_owner())
         later = [folder for folder in reversed(others) if folder.began_after(self._folder)]
         held = ledger.held_too(self._folder, self.plan, later)
         if held is not None:
             raise PreflightError("undo-later-first", run=self.id, later=held[0], path=held[1])
         self._go_on(("--undo",), sudo)
+
+    def goes_back(self) -> int:
+        """Return how many actions an undo takes back."""
+        return ledger.goes_back(self._folder, self.plan)
 
     def goes_with_undo(self) -> tuple[str, ...]:
         """Return the folders that an undo removes with everything in them, also what others put there since."""
@@ -220,7 +231,7 @@ class RunHandle:
             raise InputError("run-vanished", run=self.id, folder=self.folder)
         state = self.state()
         if "--undo" not in words and is_taken_back(state):
-            raise InputError("run-undone", run=self.id)
+            raise InputError("run-taken-back" if state.status == "undone" else "run-undone", run=self.id)
         if not self.is_ours():
             raise PrivilegeError("run-of-another", run=self.id)
         needs_root = self.plan.needs_root and not self.plan.target.rehearsal

@@ -11,7 +11,8 @@ from typing import Any, get_args
 
 import msgspec
 
-from steps.engine.durable import open_new
+from steps.engine.durable import open_new, read_regular
+from steps.engine.folder import missing
 from steps.errors import InputError, PreflightError
 from steps.model.base import Param, Phrase, Words
 from steps.model.run import ActionState, ActionStatus, Entry, EntryKind, Prompt, RunState, RunStatus
@@ -87,11 +88,9 @@ def _decoded(data: bytes, path: Path) -> Iterable[Entry]:
 def read(path: Path, offset: int = 0) -> tuple[tuple[Entry, ...], int]:
     """Return the whole entries after `offset` and where the next ones will begin; raises `InputError` when the run is gone."""
     try:
-        with path.open("rb") as file:
-            file.seek(offset)
-            data = file.read()
+        data = read_regular(path, offset)
     except FileNotFoundError:
-        raise InputError("run-vanished", run=path.parent.name, folder=str(path.parent)) from None
+        raise missing(path) from None
     except PermissionError:
         raise InputError("run-not-yours", run=path.parent.name, folder=str(path.parent)) from None
     except OSError:
@@ -151,7 +150,7 @@ def _run_changes(state: RunState, entry: Entry) -> Mapping[str, Any]:
             unit = entry.data.get("unit")
             return {"unit": unit if isinstance(unit, str) else None}
         case "undo-started":
-            return {"status": "undoing", "ended": None, "exit": None}
+            return {"status": "undoing", "ended": None, "exit": None, "undoing_since": entry.at}
         case "run-finished" | "undo-finished":
             return {"status": _over(entry), "ended": entry.at, "exit": _whole(entry.data.get("exit")), "prompt": None}
         case _:

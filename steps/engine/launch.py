@@ -33,6 +33,7 @@ from steps.engine.folder import (
     create,
     folders_in,
     invoking_owner,
+    missing,
     own_runs,
     state_unusable,
 )
@@ -184,7 +185,10 @@ def _vouch(folder: RunFolder) -> None:
     """Raise unless the run is of this user's own making, down to the files that say what is done."""
     for path in (folder.path, folder.plan, folder.origin, folder.journal, folder.lock):
         # The link itself is looked at: what it points at may be anybody's.
-        found = path.lstat()
+        try:
+            found = path.lstat()
+        except FileNotFoundError:
+            raise missing(path) from None
         if found.st_uid != os.geteuid():
             raise PrivilegeError("run-of-another", run=folder.id)
         kind = stat.S_ISDIR if path == folder.path else stat.S_ISREG

@@ -11,7 +11,7 @@ import msgspec
 from steps.engine import journal
 from steps.engine.folder import RunFolder
 from steps.errors import BringupError
-from steps.model.action import AnyAction, Packages, RemovePath, Run, Write, leaves_something
+from steps.model.action import AnyAction, Manual, Packages, RemovePath, Run, Write, leaves_something
 from steps.model.base import Record
 from steps.model.plan import Plan
 from steps.model.run import Entry
@@ -41,6 +41,12 @@ def order(plan: Plan, entries: Iterable[Entry]) -> tuple[AnyAction, ...]:
         elif entry.kind == "action-undone" and entry.status != "failed":
             open_ids.pop(entry.action, None)
     return tuple(by_id[id] for id in reversed(open_ids))
+
+
+def goes_back(folder: RunFolder, plan: Plan) -> int:
+    """Return how many actions an undo takes back: of those that changed something, the ones that have a way back."""
+    done = order(plan, journal.read(folder.journal)[0])
+    return sum(bool(action.undo) if isinstance(action, Run) else not isinstance(action, Manual) for action in done)
 
 
 def in_vain(entries: Iterable[Entry]) -> frozenset[str]:

@@ -31,7 +31,7 @@ class Holder(Record):
 def is_held(path: Path) -> bool:
     """Return whether somebody holds `path`; `False` when there is no such file or it may not be read."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
     try:

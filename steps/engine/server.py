@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import select
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -22,6 +25,8 @@ MOST_BYTES = 65536
 RUN_OVER = "run-over"
 """The answer of a runner that only writes down its end: a new one has to be started."""
 _PATIENCE = 5.0
+_CALLERS = 32
+"""So many may be connected and silent at once: they must not keep others from being heard."""
 Word = Literal["answer", "keys", "cancel", "pause", "continue", "retry", "skip", "hello"]
 
 
@@ -59,7 +64,7 @@ class _Short:
 
 
 class Server:
-    """Answers one request a connection, in a thread of its own."""
+    """Answers one request a connection, in a thread of its own, in the order in which they are made."""
 
     def __init__(self, path: Path, owner: Owner, handle: Handler) -> None:
         self._path = path
@@ -85,11 +90,19 @@ class Server:
             self._path.unlink(missing_ok=True)
 
     def _serve(self) -> None:
+        callers: dict[socket.socket, float] = {}
         while True:
-            connection, _ = self._socket.accept()
-            with connection, contextlib.suppress(OSError, BringupError):
-                connection.settimeout(_PATIENCE)
-                connection.send(msgspec.json.encode(self._respond(connection)))
+            wait = min(callers.values(), default=math.inf) - time.monotonic()
+            ready, _, _ = select.select([self._socket, *callers], (), (), max(0.0, wait) if callers else None)
+            for caller in (one for one in ready if one is not self._socket):
+                del callers[caller]
+                with caller, contextlib.suppress(OSError, BringupError):
+                    caller.send(msgspec.json.encode(self._respond(caller)))
+            if self._socket in ready:
+                caller, _ = self._socket.accept()
+                caller.settimeout(_PATIENCE)
+                callers[caller] = time.monotonic() + _PATIENCE
+            _let_go(callers)
 
     def _respond(self, connection: socket.socket) -> Response:
         # Read before anything else: closing with a message unread would reset the line, and the refusal would be lost.
@@ -101,6 +114,14 @@ class Server:
         except msgspec.MsgspecError:
             return Response(error="request-unknown")
         return Response(error=self._handle(request))
+
+
+def _let_go(callers: dict[socket.socket, float]) -> None:
+    """Close the lines of those who said nothing in time; where there are too many, of those who wait longest."""
+    now = time.monotonic()
+    for caller in [one for number, (one, until) in enumerate(callers.items()) if until <= now or number < len(callers) - _CALLERS]:
+        del callers[caller]
+        caller.close()
 
 
 def prepare_folder(folder: Path, owner: Owner) -> None:

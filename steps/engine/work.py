@@ -89,7 +89,7 @@ def _have_at_hand(plan: Plan) -> None:
 def _agree(folder: RunFolder, plan: Plan, state: RunState, words: list[str]) -> None:
     """Raise `InputError` when what is asked for does not fit the run as it stands."""
     if is_taken_back(state) and "--undo" not in words:
-        raise InputError("run-undone", run=folder.id)
+        raise InputError("run-taken-back" if state.status == "undone" else "run-undone", run=folder.id)
     skipped = after(words, "--skip")
     if skipped is None:
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import time
 from collections.abc import Mapping
 
@@ -25,13 +26,22 @@ def read_profile(path: str) -> Profile:
     """Return the profile in a file; raises `InputError` when there is none, it may not be read or it is wrong."""
     here = LocalHost()
     text = here.read(path)
+    if text is None and here.exists(path) is False:
+        near = difflib.get_close_matches(path, package_sets.names(), n=1)
+        raise InputError("profile-missing-near", file=path, near=near[0]) if near else InputError("profile-missing", file=path)
     if text is None:
-        raise InputError("profile-missing" if here.exists(path) is False else "profile-unreadable", file=path)
+        raise InputError("profile-unreadable", file=path)
     try:
         # Some editors begin a file with a byte order mark, which TOML does not know.
         return profiles.parse(text.removeprefix("\ufeff"), path)
     except RecursionError:
         raise InputError("profile-syntax", file=path, detail="nested too deeply") from None
+
+
+def look_up(path: str) -> None:
+    """Raise `InputError` where a profile is named that there is not, or that is wrong; needs no machine."""
+    if package_sets.named(path) is None or LocalHost().exists(path) is not False:
+        read_profile(path)
 
 
 def chosen(path: str, machine: Machine) -> Profile:
@@ -111,5 +121,5 @@ def plan(console: Console, environ: Mapping[str, str], shape: str) -> int:
     if console.asked.json or shape == "json":
         console.document(documents.plan(made, found, console.asked.language))
     else:
-        console.lines(lines.plan(made, found, console.asked.language))
+        console.lines(lines.plan(made, found, console.asked.language, scripts=console.asked.verbose))
     return worst(found)

@@ -78,7 +78,7 @@ def runs(console: Console) -> int:
     """Print the runs of this machine and how each ended."""
     found = client.runs()
     if console.asked.json:
-        console.document(documents.document("runs", {"runs": [documents.summary(one) for one in found]}))
+        console.document(documents.document("runs", {"runs": [documents.summary(one, console.asked.language) for one in found]}))
     else:
         console.lines(lines.runs(found, console.asked.language))
     return DONE

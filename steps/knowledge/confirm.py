@@ -32,7 +32,8 @@ def confirmed(machine: Machine, plan: Plan, host: Host, *, network: bool = True)
 
 def _action(machine: Machine, plan: Plan, action: AnyAction, host: Host, *, network: bool) -> Iterator[Finding]:
     """Yield what is to be said about one action."""
-    if isinstance(action, Packages):
+    # The lists themselves are fetched: there is no package to confirm.
+    if isinstance(action, Packages) and action.install:
         reason = _packages(machine.offers, action, host)
         if reason is not None:
             yield _unverified(action, ", ".join(action.install), reason)

@@ -137,6 +137,7 @@ def environment(
         Run(
             id="environment.versions",
             title=phrase("manager.action.versions", path=versions),
+            why=phrase("manager.why.versions"),
             lane="python",
             by="user",
             needs=("environment.install",),
@@ -278,6 +279,7 @@ def _room(where: Place, installer: Installer, disk_bytes: int | None) -> tuple[A
     look = Run(
         id="environment.room",
         title=phrase("manager.action.room", path=where.path),
+        why=phrase("manager.why.room"),
         lane="python",
         by="user",
         argv=(python, "-I", "-c", IS_FREE, where.path, where.interpreter.line, str(disk_bytes or 0)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from steps.managers import apt, dnf
 from steps.managers.base import manager
 from steps.model.action import AnyAction, Manual, Packages, Reboot, Run, Service, Write
@@ -27,6 +29,23 @@ def shown(action: AnyAction) -> tuple[str, ...]:
 def written(action: AnyAction) -> tuple[str, ...]:
     """Return the lines that a file will hold; empty for what writes none, or a copy of another file."""
     return tuple((action.text or "").splitlines()) if isinstance(action, Write) else ()
+
+
+CUT = "…"
+"""Stands for a script in a command that a person is to read."""
+_LONGEST = 60
+"""Characters of a script that still reads as part of a command."""
+
+
+def brief(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a command without the text of a script that it carries (`-c`): "…" stands in its place, its arguments stay."""
+    at = argv.index("-c") + 1 if "-c" in argv[:-1] else 0
+    return (*argv[:at], CUT, *argv[at + 1 :]) if at and len(argv[at]) > _LONGEST else argv
+
+
+def line(argv: tuple[str, ...]) -> str:
+    """Return a command as one types it; what stands for a script is not quoted, for it is none."""
+    return " ".join(word if word == CUT else shlex.quote(word) for word in argv)
 
 
 def run(action: AnyAction) -> tuple[str, ...]:

@@ -83,6 +83,8 @@ class RunState(Record):
     exit: int | None = None
     last_seq: int = 0
     owner: str | None = None
+    undoing_since: float | None = None
+    """When its undo was begun, the last time; `None` while it was not."""
     unit: str | None = None
     """The unit that goes on by itself after the reboot; `None` where a person has to."""
 
@@ -104,6 +106,8 @@ class RunSummary(Record):
     """Whether it touched nothing."""
     title: str = ""
     """What it installs, by name: `NVIDIA 580 open · CUDA 12.8 · torch 2.7.1`."""
+    first: Words = ""
+    """What its first action is called, for one that installs nothing by name, as a repair."""
 
     @property
     def word(self) -> str:

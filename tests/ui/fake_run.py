@@ -36,6 +36,7 @@ class FakeRun:
         self.vanished = False
         self.rungs: tuple[Rung, ...] | None = None
         self.goes: tuple[str, ...] = ()
+        self.back = 0
         self.works: dict[str, Work] = {}
         self._state = RunState(
             status="running", started=START, actions={action.id: ActionState(id=action.id) for action in self.plan.actions}
@@ -120,6 +121,9 @@ class FakeRun:
     def undo(self, *, sudo: Sudo | None = None) -> None:
         self._hear("undo")
 
+    def goes_back(self) -> int:
+        return self.back
+
     def goes_with_undo(self) -> tuple[str, ...]:
         return self.goes
 
@@ -157,6 +161,14 @@ def planned(actions: tuple[AnyAction, ...]) -> Plan:
     )
     target = Target(rehearsal=True, name="gpu01", summary="4× RTX 4090 · Ubuntu 22.04.4", kernel="6.5.0-41-generic")
     return Plan(made=START, target=target, profile=profile, actions=actions)
+
+
+def real(run: FakeRun) -> FakeRun:
+    """Return the run as one that changes the machine, and so can be taken back; nobody is asked for a password for it."""
+    actions = tuple(msgspec.structs.replace(action, by="user") for action in run.plan.actions)
+    target = msgspec.structs.replace(run.plan.target, rehearsal=False)
+    run.plan = msgspec.structs.replace(run.plan, target=target, actions=actions)
+    return run
 
 
 def halfway(folder: Path) -> FakeRun:

@@ -9,9 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from steps.model.base import phrase
 from steps.model.run import RunStatus
 from tests.ui.fake_run import START, FakeRun, asking, failed, halfway
 from tui.follow import exit_code, follow
+from tui.watching import deciding
 
 
 class Clock:
@@ -56,6 +58,16 @@ def test_a_rehearsal_says_that_it_is_one(tmp_path: Path) -> None:
     assert lines[0] == "run 1130-a: a rehearsal on a recorded machine. Every command is shown, nothing is touched"
     assert "step 1 of 9  Return point saved: rehearsed" in lines
     assert lines[-1] == "run 1130-a: rehearsed, nothing was changed"
+
+
+def test_a_stopped_rehearsal_has_nothing_to_take_back(tmp_path: Path) -> None:
+    for number, (stop, word) in enumerate((("failed", "stopped after"), ("cancelled", "stopped on request"))):
+        run = failed(tmp_path / str(number))
+        run.now_is(stop, code=1, ended=START + 314)  # type: ignore[arg-type]  # two words of RunStatus
+        _, lines = followed(run, rehearsal=True)
+        assert word in lines[-1]
+        assert "Nothing was changed" in lines[-1]
+        assert "undo" not in lines[-1]
 
 
 def test_what_was_done_before_is_left_out_where_only_news_is_wanted(tmp_path: Path) -> None:
@@ -110,6 +122,40 @@ def test_a_failure_says_why_with_the_deciding_line(tmp_path: Path) -> None:
     assert 'Step "Driver 580 open, module by DKMS" ended with exit code 10.' in lines
     assert "| cc: error: unrecognized command-line option '-ftrivial-auto-var-init=zero'" in lines
     assert lines[-1].endswith("Go on: bringup resume 1130-a. Take back: bringup undo 1130-a")
+
+
+def test_of_many_failures_of_dpkg_the_first_is_shown_with_what_its_script_printed(tmp_path: Path) -> None:
+    dependants = "".join(
+        f"dpkg: dependency problems prevent configuration of {name}:\n {name} depends on cuda-nvcc-12-8; however:\n"
+        f"  Package cuda-nvcc-12-8 is not configured yet.\n\ndpkg: error processing package {name} (--configure):\n"
+        " dependency problems - leaving unconfigured\n"
+        for name in ("cuda-compiler-12-8", "cuda-toolkit-12-8", *(f"cuda-part-{number}" for number in range(200)))
+    )
+    text = (
+        "Setting up cuda-cccl-12-8 (12.8.90-1) ...\nSetting up cuda-nvcc-12-8 (12.8.93-1) ...\nlab: cuda-nvcc-12-8 fails with 1\n"
+        "dpkg: error processing package cuda-nvcc-12-8 (--configure):\n"
+        " installed cuda-nvcc-12-8 package post-installation script subprocess returned error exit status 1\n"
+        f"{dependants}Errors were encountered while processing:\n cuda-nvcc-12-8\nE: Sub-process /usr/bin/dpkg returned an error code (1)\n"
+    )
+    run = FakeRun(tmp_path)
+    run.action("toolkit.cuda", "failed", started=1, seconds=5, code=100, error=phrase("engine.failed.exit", status=100))
+    run.print("toolkit.cuda", text.encode())
+    run.now_is("failed", code=1)
+    _, lines = followed(run)
+    assert [line for line in lines if line.startswith("| ")] == [
+        "| lab: cuda-nvcc-12-8 fails with 1",
+        "| dpkg: error processing package cuda-nvcc-12-8 (--configure):",
+    ]
+
+
+def test_a_script_that_prints_nothing_leaves_dpkgs_own_two_lines() -> None:
+    said = [
+        "Setting up a (1) ...",
+        "dpkg: error processing package a (--configure):",
+        " script returned error exit status 1",
+        "E: Sub-process",
+    ]
+    assert deciding(said) == ("dpkg: error processing package a (--configure):", "script returned error exit status 1")
 
 
 def test_verbose_writes_every_line_of_output_once(tmp_path: Path) -> None:

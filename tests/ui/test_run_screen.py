@@ -9,9 +9,10 @@ import pytest
 
 from steps.engine.progress import Work
 from steps.model.base import phrase
+from steps.model.run import RunStatus
 from steps.model.verdict import Rung
 from steps.text import Language
-from tests.ui.fake_run import START, FakeRun, asking, by_hand, failed, halfway, rebooting
+from tests.ui.fake_run import START, FakeRun, asking, by_hand, failed, halfway, real, rebooting
 from tests.ui.run_pilot import NOW, Watching, picture, shows, until
 from tui.cells import width
 from tui.screens.verify import VerifyScreen
@@ -191,10 +192,11 @@ async def test_stop_wants_its_word(tmp_path: Path) -> None:
 
 
 async def test_undo_wants_its_word_and_is_shown_going_backwards(tmp_path: Path) -> None:
-    run = failed(tmp_path)
+    run = real(failed(tmp_path))
+    run.now_is("cancelled", code=5, ended=START + 400)
     app = Watching(run)
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: shows(app, "stopped at 3 of 9"))
+        await until(pilot, lambda: shows(app, "stopped by you"))
         await pilot.press("u", *"undo", "enter")
         await until(pilot, lambda: run.told == [("undo",)])
         run.has_runner = True
@@ -203,6 +205,48 @@ async def test_undo_wants_its_word_and_is_shown_going_backwards(tmp_path: Path) 
         await until(pilot, lambda: shows(app, "undoing · safe to leave", "✓ undone    6"))
         run.now_is("undone", code=0, ended=START + 500)
         await until(pilot, lambda: shows(app, "Undone. The machine is as it was"))
+
+
+async def test_a_paused_run_is_left_paused(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    run.now_is("paused")
+    app = Watching(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "q leave, stays paused"))
+        assert not shows(app, "run goes on")
+        assert "stays paused" in app.screen.words_at_the_end()  # type: ignore[attr-defined]  # the run's screen
+
+
+async def test_what_an_undo_keeps_is_counted_beside_what_it_takes_back(tmp_path: Path) -> None:
+    run = real(failed(tmp_path))
+    run.back = 3
+    run.now_is("cancelled", code=5, ended=START + 400)
+    app = Watching(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "stopped by you"))
+        await pilot.press("u")
+        await until(pilot, lambda: shows(app, "Undo takes back 3 steps"))
+        await pilot.press("escape")
+        for action in ("driver.headers", "driver.install", "frameworks.environment"):
+            run.action(action, "undone", started=22, seconds=38)
+        run.action("system.return", "kept", started=0, seconds=21)
+        run.now_is("undone", code=0, ended=START + 500)
+        await until(pilot, lambda: shows(app, "3 steps taken back, 1 kept"))
+
+
+@pytest.mark.parametrize("status", ["done", "cancelled", "failed"])
+async def test_a_rehearsal_offers_no_undo(tmp_path: Path, status: RunStatus) -> None:
+    run = failed(tmp_path)
+    run.now_is(status, code=0, ended=START + 500)
+    app = Watching(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, {"done": "Rehearsed.", "cancelled": "Stopped.", "failed": "Step 3 failed"}[status], "? help"))
+        assert not shows(app, "u undo")
+        assert not shows(app, "u  undo")
+        await pilot.press("u")
+        await pilot.pause()
+        assert not shows(app, "Type undo")
+        assert status == "failed" or shows(app, "Nothing was changed")
 
 
 async def test_a_failure_says_why_and_the_ways_out(tmp_path: Path) -> None:

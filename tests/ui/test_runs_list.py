@@ -8,7 +8,7 @@ import pytest
 
 from steps.model.run import RunSummary
 from steps.text import Language
-from tests.ui.fake_run import failed
+from tests.ui.fake_run import failed, real
 from tests.ui.run_pilot import Watching, shows
 from tests.ui.run_pilot import until as until_shown
 from tests.ui.test_wizard import text, top, until, wizard
@@ -43,10 +43,11 @@ async def test_a_rehearsal_is_marked_as_one_and_each_run_says_what_it_installs(
 
 
 async def test_the_word_for_undo_stands_below_the_folders_that_go_whole(tmp_path: Path) -> None:
-    run = failed(tmp_path)
+    run = real(failed(tmp_path))
+    run.now_is("cancelled", code=5)
     run.goes = ("/home/ana/envs/dl",)
     app = Watching(run)
     async with app.run_test(size=(80, 24)) as pilot:
-        await until_shown(pilot, lambda: shows(app, "stopped at 3 of 9"))
+        await until_shown(pilot, lambda: shows(app, "stopped by you"))
         await pilot.press("u")
         await until_shown(pilot, lambda: shows(app, "/home/ana/envs/dl goes with everything in it", "Type undo and Enter"))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from steps.model.base import phrase
 from tui.cells import BLANK, Line, Span, wrap
 from tui.screens.base import ui
 from tui.screens.reading import ReadingPage
@@ -44,6 +44,7 @@ class DetailsPage(ReadingPage):
         if plan is None:
             return ()
         lines: list[Line] = []
+        cut = False
         for number, action in enumerate(plan.actions, 1):
             lines += [BLANK] if lines else []
             lines += [
@@ -55,8 +56,13 @@ class DetailsPage(ReadingPage):
             command = shown.run(action)
             if command:
                 sign = "#" if action.by == "root" else "$"
-                lines += [(Span("   "), Span(line, "primary")) for line in wrap(f"{sign} {shlex.join(command)}", columns - 3)]
+                said = shown.line(shown.brief(command))
+                lines += [(Span("   "), Span(line, "primary")) for line in wrap(f"{sign} {said}", columns - 3)]
+                cut = cut or shown.brief(command) != command
             if self._contents and isinstance(action, Write):
                 lines += [(Span("   "), Span(line, "primary")) for line in wrap(f"> {action.path}", columns - 3)]
                 lines += [(Span("     "), Span(part)) for line in shown.written(action) for part in wrap(line, columns - 5) or ("",)]
+        if cut:
+            words = self.shell.say(phrase("cli.scripts-cut"))
+            lines += [BLANK, *((Span(line, "mute"),) for line in wrap(words, columns))]
         return lines

@@ -95,8 +95,8 @@ class RunsPage(ListPage):
             return ""
         started = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started)) if run.started is not None else "?"
         words = [self.shell.say(ui("runs.about", started=started, owner=run.owner or "?"))]
-        if run.title:
-            words.insert(0, f"{run.title}.")
+        if title := run.title or self.shell.say(run.first):
+            words.insert(0, f"{title}.")
         if run.rehearsal:
             words.append(self.shell.say(ui("runs.rehearsed")))
         return " ".join(words)

@@ -155,12 +155,13 @@ class RunScreen(RunActs):
             code = exit_code(state, self._gone)
             self.app.exit(code, code)
         else:
-            self.app.exit(0, 0, say(self.shell.language, phrase("run.leaving")))
+            self.app.exit(0, 0, self.words_at_the_end())
 
     def words_at_the_end(self) -> str:
         """Return how to come back to the run; "" when it is over."""
-        over = self._state.status in ENDED or self._gone
-        return "" if over else say(self.shell.language, phrase("run.leaving"))
+        if self._state.status in ENDED or self._gone:
+            return ""
+        return say(self.shell.language, phrase("run.leaving-paused" if self._state.status == "paused" else "run.leaving"))
 
     def do_log(self) -> None:
         """Open the full log, or close it."""
@@ -200,7 +201,7 @@ class RunScreen(RunActs):
 
     def do_undo(self) -> None:
         """Ask for the word that takes the run back."""
-        said = self._said_of(lambda: self._open_ask(Ask("undo", "undo", self.handle.goes_with_undo())))
+        said = self._said_of(lambda: self._open_ask(Ask("undo", "undo", self.handle.goes_with_undo(), self.handle.goes_back())))
         if said:
             self.remark(said)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -150,7 +149,7 @@ class RepairPage(ReadingPage):
     def _planned(self, cause: Diagnosis, columns: int) -> Iterator[Line]:
         """Yield what the run will do, action by action, and how each is taken back; nothing where a person has to do all."""
         from steps import documents
-        from steps.managers.shown import shown
+        from steps.managers.shown import brief, line, shown
 
         if self._plan is None:
             return
@@ -162,7 +161,7 @@ class RepairPage(ReadingPage):
                 yield (Span(f"{number:2d} " if not at else "   ", "mute"), Span(part, "strong"))
             if action.lane == "proof":
                 continue
-            yield from ((Span("   "), Span(part, "primary")) for part in wrap(shlex.join(shown(action)), columns - 3) if part)
+            yield from ((Span("   "), Span(part, "primary")) for part in wrap(line(brief(shown(action))), columns - 3) if part)
             undo = labelled(self._say("undo"), documents.undo(action, language), _LABEL[language], columns - 3)
             yield from ((Span("   "), *line) for line in undo)
 

@@ -17,6 +17,7 @@ def _key(keys: tuple[str, ...], action: str, cap: str, words: str, *, footer: bo
 LEAVE = _key(("q", "ctrl+q", "ctrl+c"), "leave", "q", "leave")
 LEAVE_OPEN = _key(("q", "ctrl+q", "ctrl+c"), "leave", "q", "leave-open")
 LEAVE_PLAIN = _key(("q", "ctrl+q", "ctrl+c"), "leave", "q", "leave-plain")
+LEAVE_PAUSED = _key(("q", "ctrl+q", "ctrl+c"), "leave", "q", "leave-paused")
 LOG = _key(("l",), "log", "l", "log")
 SEARCH = _key(("/",), "search", "/", "search")
 PAUSE = _key(("p",), "pause", "p", "pause")
@@ -54,7 +55,13 @@ DIALOG = (_key(("f10",), "nothing", "F10", "out-of-dialog"), _key((), "nothing",
 
 
 def keys_of(seen: Seen, *, full: bool, proof: bool, repair: bool = False) -> Sequence[Key]:
-    """Return the keys for what the run shows by itself, or for its full log."""
+    """Return the keys for what the run shows by itself, or for its full log; there is no undo of a rehearsal."""
+    keys = _keys(seen, full=full, proof=proof, repair=repair)
+    return tuple(key for key in keys if key is not UNDO) if seen.plan.target.rehearsal else keys
+
+
+def _keys(seen: Seen, *, full: bool, proof: bool, repair: bool) -> Sequence[Key]:
+    """Return the keys of a run that changes the machine."""
     if full:
         return (CLOSE, SEARCH, MOVES, SAVE, OTHER, LEAVE_PLAIN, Key(LOG.keys, LOG.action, LOG.cap, LOG.words, footer=False))
     match face(seen):
@@ -74,7 +81,7 @@ def keys_of(seen: Seen, *, full: bool, proof: bool, repair: bool = False) -> Seq
             paused = seen.state.status == "paused"
             if seen.state.status == "undoing":
                 return (LEAVE, LOG, SEARCH, SAVE, MOVES, OTHER)
-            return (LEAVE, LOG, SEARCH, PROCEED if paused else PAUSE, STOP, SAVE, MOVES, OTHER)
+            return (LEAVE_PAUSED if paused else LEAVE, LOG, SEARCH, PROCEED if paused else PAUSE, STOP, SAVE, MOVES, OTHER)
 
 
 def _ended_keys(seen: Seen, *, proof: bool) -> Sequence[Key]:

@@ -11,7 +11,7 @@ from steps.text import say
 from tui.cells import Line, Span, cut, pad, wrap
 from tui.screens.run_seen import Seen, hours
 from tui.theme import MARKS
-from tui.watching import background, cause, title
+from tui.watching import background, cause, for_unknown_reason, title
 from tui.widgets.action_list import rule
 from tui.widgets.light_vt import plain
 from tui.widgets.log_pane import LogPane
@@ -54,7 +54,10 @@ class WayOut(NamedTuple):
 
 
 def ways_out(seen: Seen, told: Told | None = None) -> list[WayOut]:
-    """Return what can be done after a failure, the advised one first: the doctor's repair where he knows one that was not made yet."""
+    """Return what can be done after a failure, the advised one first: the doctor's repair where he knows one that was not made yet.
+
+    Nothing is advised where only a program's exit code is known.
+    """
     number = seen.at + 1
     rest = len(seen.plan.actions) - number
     left_out = seen.say("way.skip", n=number) if rest else seen.say("way.skip-last", n=number)
@@ -63,11 +66,13 @@ def ways_out(seen: Seen, told: Told | None = None) -> list[WayOut]:
     mended = told.mended if told is not None else None
     repair = [WayOut("f", "repair", say(seen.language, steps[0].says).rstrip(".。"), advised=mended is None)] if steps else []
     again = seen.say("way.retry", n=number) if mended is None else seen.say("way.retry-mended", n=number, run=mended)
-    retry = [WayOut("r", "again", again, advised=not repair or mended is not None)]
+    retry = [WayOut("r", "again", again, advised=mended is not None or (not repair and not for_unknown_reason(seen.one)))]
+    back = WayOut("u", "undo", seen.say("way.undo", time=hours(seen.state.started or seen.now)))
+    undo = [] if seen.plan.target.rehearsal else [back]
     return [
         *(repair + retry if mended is None else retry + repair),
         WayOut("n", "leave_out", left_out),
-        WayOut("u", "undo", seen.say("way.undo", time=hours(seen.state.started or seen.now))),
+        *undo,
         WayOut("q", "leave", seen.say("way.leave")),
     ]
 
@@ -119,12 +124,14 @@ class Ask(NamedTuple):
     action: str
     gone: tuple[str, ...] = ()
     """The folders that go with everything in them."""
+    back: int = 0
+    """How many steps an undo takes back."""
 
 
 def ask_lines(seen: Seen, ask: Ask, refused: bool, columns: int) -> list[Line]:
     """Return what is lost, what is kept and what to type."""
     known = seen.progress
-    params: dict[str, Param] = {"n": seen.at + 1, "done": known.done, "time": hours(seen.state.started or seen.now)}
+    params: dict[str, Param] = {"n": seen.at + 1, "done": known.done, "time": hours(seen.state.started or seen.now), "back": ask.back}
     lines: list[Line] = []
     for at, key in enumerate(("lose", "keep")):
         words = seen.say(f"ask.{ask.word}.{key}", **params)

@@ -130,6 +130,8 @@ def title_words(seen: Seen) -> str:
             return seen.say("title.repaired", run=seen.repaired)
         case "done" if seen.plan.target.rehearsal:
             return seen.say("title.rehearsed")
+        case "cancelled" | "undone" if seen.plan.target.rehearsal:
+            return seen.say("title.rehearsal-over")
         case "cancelled" | "reboot" | "undoing" | "undone" | "undo-failed" | "done":
             return seen.say(f"title.{seen.state.status}", time=hours(seen.state.started or seen.now))
         case "starting" | "running" | "paused" | "asks":
@@ -162,8 +164,9 @@ def state_lines(seen: Seen) -> list[Line]:
                 )
             ]
         case "done" | "cancelled" | "undone" | "undo-failed":
-            back = sum(one.status == "undone" for one in seen.state.actions.values())
-            done = seen.say("count-undone", n=back) if back else seen.say("count-done", n=known.done, total=known.total)
+            back, kept = (sum(one.status == word for one in seen.state.actions.values()) for word in ("undone", "kept"))
+            undone = seen.say("count-undone-kept" if kept else "count-undone", n=back, kept=kept)
+            done = undone if back else seen.say("count-done", n=known.done, total=known.total)
             return [(Span(" " + done, "strong"), Span("   " + seen.say("time.took", time=gone))), _marked(*_ending(seen))]
         case "starting" | "running" | "paused" | "asks" | "undoing":
             return [_running_line(seen, count, gone), _second_line(seen)]
@@ -174,8 +177,10 @@ def _ending(seen: Seen) -> tuple[str, str]:
     ink = {"done": "good", "undone": "good", "cancelled": "info"}.get(seen.state.status, "bad")
     if seen.state.status == "done" and seen.repaired is not None:
         return ink, seen.say("line.repaired", run=seen.repaired)
-    rehearsed = seen.state.status == "done" and seen.plan.target.rehearsal
-    return ink, seen.say("line.rehearsed" if rehearsed else f"line.{seen.state.status}")
+    rehearsed = (
+        {"done": "rehearsed", "cancelled": "rehearsal-cancelled", "undone": "rehearsal-undone"} if seen.plan.target.rehearsal else {}
+    )
+    return ink, seen.say(f"line.{rehearsed.get(seen.state.status, seen.state.status)}")
 
 
 def _running_line(seen: Seen, count: Span, gone: str) -> Line:
@@ -243,7 +248,7 @@ def next_words(seen: Seen, room: int = _ROW) -> str:
         key = "pausing"
     elif seen.state.status == "done" and seen.repaired is not None:
         key = "repaired"
-    elif seen.state.status == "done" and seen.plan.target.rehearsal:
+    elif seen.state.status in ("done", "cancelled", "undone") and seen.plan.target.rehearsal:
         key = "rehearsed"
     elif seen.state.status == "done" and seen.state.exit == LOG_IN_AGAIN:
         key = "login"

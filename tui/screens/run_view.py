@@ -21,7 +21,7 @@ from tui.screens.run_doctor import Doctor
 from tui.screens.run_panes import Ask, ask_lines, failure_lines, last_line, log_rule, reboot_lines
 from tui.screens.run_seen import Seen, face, header_words, next_words, state_lines, state_words, title_words
 from tui.theme import spelled, style
-from tui.watching import ENDED, PROOF_FAILED, AtWork, Quiet, Watched, deciding, focus, gone, of
+from tui.watching import ENDED, PROOF_FAILED, TAIL, AtWork, Quiet, Watched, deciding, focus, gone, of
 from tui.widgets.action_list import WINDOW, action_rows, rule
 from tui.widgets.answer_field import AnswerField
 from tui.widgets.header import header
@@ -324,7 +324,7 @@ class RunView(Page):
         """Return the lines that decide why an action failed; read once."""
         if self._telling[0] != action:
             spool = self.handle.spool(action)
-            tail = spool.read(max(0, spool.size() - 32768), 32768)
+            tail = spool.read(max(0, spool.size() - TAIL), TAIL)
             self._telling = (action, deciding(plain(raw) for raw in tail.split(b"\n")))
         return self._telling[1]
 

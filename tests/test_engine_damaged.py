@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from steps.engine import client
+from steps.engine.server import Request, Response, ask
+from steps.errors import BringupError, InputError
+from tests.engine_kit import ended, holds, plan_of, ran, runner_pid, wait_until, works
+
+pytestmark = pytest.mark.usefixtures("state")
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+@pytest.mark.parametrize("name", ["origin.json", "lock", "journal.jsonl"])
+def test_a_run_that_lacks_a_file_is_said_to_be_damaged_and_not_short_of_room(name: str) -> None:
+    handle = ran(works("a.one"))
+    Path(handle.folder, name).unlink()
+    with pytest.raises(BringupError) as caught:
+        client.find(handle.id).undo()
+    assert (caught.value.code, caught.value.exit_code) == ("run-incomplete", 2)
+    assert str(caught.value.params["file"]).endswith(name)
+
+
+@pytest.mark.parametrize(("hurt", "code"), [(empty, "journal-empty"), (pipe, "journal-damaged"), (Path.unlink, "run-incomplete")])
+def test_a_run_whose_journal_is_gone_stays_in_the_list_and_is_called_damaged(hurt: Callable[[Path], None], code: str) -> None:
+    handle = ran(works("a.one"))
+    hurt(Path(handle.folder, "journal.jsonl"))
+    assert [(one.id, one.readable) for one in client.runs()] == [(handle.id, False)]
+    for act in (lambda: client.find(handle.id).state(), lambda: client.find(handle.id).undo()):
+        with pytest.raises(InputError) as caught:
+            act()
+        assert caught.value.code == code
+
+
+@pytest.mark.parametrize(("name", "code"), [("plan.json", "plan-damaged"), ("origin.json", "run-folder-open")])
+def test_a_pipe_in_place_of_a_file_keeps_nobody_waiting(name: str, code: str) -> None:
+    handle = ran(works("a.one"))
+    pipe(Path(handle.folder, name))
+    with pytest.raises(BringupError) as caught:
+        client.find(handle.id).undo()
+    assert caught.value.code == code
+
+
+def test_a_runner_that_is_stopped_is_not_said_to_be_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steps.engine.server._PATIENCE", 0.3)
+    enough = tmp_path / "enough"
+    handle = client.start(plan_of(holds("a.one", enough)), sudo=None)
+    pid = runner_pid(handle)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(InputError) as caught:
+            handle.pause()
+        assert caught.value.code == "run-silent"
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    # It has heard us all the same.
+    wait_until(handle, lambda state: state.status == "paused")
+    handle.proceed()
+    enough.touch()
+    assert ended(handle).status == "done"
+    with pytest.raises(InputError) as caught:
+        handle.pause()
+    assert caught.value.code == "run-not-active"
+
+
+def test_callers_that_say_nothing_keep_no_other_from_being_heard(state: Path, tmp_path: Path) -> None:
+    enough = tmp_path / "enough"
+    handle = client.start(plan_of(holds("a.one", enough)), sudo=None)
+    address = state / "sockets" / f"{handle.id}.sock"
+    silent = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(40)]
+    folder = os.open(address.parent, os.O_RDONLY | os.O_DIRECTORY)
+    for one in silent:
+        one.connect(f"/proc/self/fd/{folder}/{address.name}")
+    before = time.monotonic()
+    assert ask(address, Request(word="hello")) == Response()
+    # Each of them would have been waited for by itself.
+    assert time.monotonic() - before < 5
+    for one in silent:
+        one.close()
+    os.close(folder)
+    enough.touch()
+    assert ended(handle).status == "done"
