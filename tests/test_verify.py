@@ -456,9 +456,9 @@ def test_every_reason_has_its_words(language: Language) -> None:
             assert "{" not in words
 
 
-def test_a_verb_that_could_try_nothing_does_not_end_well() -> None:
+def test_a_verb_that_could_try_nothing_says_so() -> None:
     capture = str(Path(__file__).parent / "machines" / "rtx4090x4-epyc.json")
     said: list[str] = []
     console = Console(Asked(machine=capture, offline=True), said.append, said.append)
-    assert runs.verify(console, {}) == 20
+    assert runs.verify(console, {}) == 0
     assert said[-1].startswith("Nothing could be tried here: ")

@@ -97,10 +97,9 @@ def next_boot(console: Console) -> int:
 
 
 def verify(console: Console, environ: Mapping[str, str], *, of_run: bool = False, burn: int = 0) -> int:
-    """Prove the result and print the rungs; 20 when one failed, or when nothing could be tried.
+    """Prove the result and print the rungs; 20 when one failed. What could not be tried is said, and is no failure.
 
-    As a run's last step (`of_run`) its profile is the run's, after the readable lines the document follows in one line, and a
-    target that does not run, where nothing can be tried, is no failure of the run.
+    As a run's last step (`of_run`) its profile is the run's, and after the readable lines the document follows in one line.
     `burn` is for how many seconds every GPU is put under full load at the end.
     """
     asked = console.asked
@@ -118,8 +117,7 @@ def verify(console: Console, environ: Mapping[str, str], *, of_run: bool = False
         console.lines(lines.verdict(rungs, asked.language))
         if of_run:
             console.out(documents.encode(documents.verdict(rungs, found, asked.language), indent=-1))
-    found_out = reach(rungs)
-    return PROOF_FAILED if found_out == "failed" or (found_out == "nothing" and not of_run) else DONE
+    return PROOF_FAILED if reach(rungs) == "failed" else DONE
 
 
 def verified_profile(asked: Asked, machine: Machine, mark: str | None) -> Profile:
