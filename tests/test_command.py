@@ -189,5 +189,9 @@ def test_the_plain_wizard_walks_every_step_and_leaves_without_a_change(tmp_path:
     ended = bringup("--plain", "--machine", str(GPU_BOX), state=tmp_path, stdin="\n" * 40 + "n\n")
     assert "Step 1 of" in ended.stdout
     assert "Which NVIDIA driver?" in ended.stdout
+    # What the screens have ticked is the default here too.
+    nccl = ended.stdout.partition("How should the GPUs talk to each other?")[2]
+    number = next(line.split()[0] for line in nccl.splitlines() if "let NCCL choose" in line)
+    assert f"Your choice [{number}]" in nccl.partition("Transport")[0]
     assert ended.returncode == 5
     assert document("runs", state=tmp_path)["runs"] == []

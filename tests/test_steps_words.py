@@ -17,7 +17,7 @@ from steps.model.choice import Option
 from steps.model.machine import Machine
 from steps.model.profile import Profile
 from steps.model.step import Step
-from steps.text import say, say_finding
+from steps.text import lookup, say, say_finding
 
 MACHINES = Path(__file__).parent / "machines"
 NOBODY = Profile()
@@ -225,3 +225,19 @@ def test_a_driver_that_will_be_replaced_is_not_blamed_for_not_running() -> None:
     assert answers is not None
     assert answers.driver.branch is not None
     assert not [one for one in driver.check(found, answers) if one.code == "driver-mismatch"]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "doctor_frameworks.wheel-lacks-gpu-kernels.title",
+        "doctor_frameworks.rocblas-lacks-gpu-kernels.title",
+        "doctor_frameworks.rocblas-lacks-gpu-kernels.because",
+        "frameworks.finding.wheel-lacks-gpu-kernels.tag",
+    ],
+)
+def test_a_kernel_that_a_gpu_runs_is_not_called_by_the_name_of_linuxs(key: str) -> None:
+    said = lookup("zh_CN", key)
+    assert said is not None
+    assert "核函数" in said
+    assert "内核" not in said

@@ -7,12 +7,14 @@ import time
 from collections.abc import Mapping
 
 from steps import planning
+from steps.advised import completed
 from steps.engine.client import RunHandle
 from steps.headless import choices, facts, knowing, offering, runs
 from steps.headless.console import Console
 from steps.knowledge import confirm
 from steps.model.base import phrase
 from steps.plain import PlainWizard, Quit
+from steps.registry import SETUP, steps_of
 from steps.text import say
 from tui import privilege
 
@@ -22,7 +24,10 @@ def plain_wizard(console: Console, environ: Mapping[str, str]) -> RunHandle | No
     asked = console.asked
     loaded, known, host = facts.load(asked, environ), knowing.lay(environ), facts.host_of(asked)
     machine = offering.asked(loaded.machine, host, loaded.target.installer, environ, network=not asked.offline)
-    dialogue = PlainWizard(machine, choices.answers_of(asked, machine), asked.language, ask, console.out)
+    answers = choices.answers_of(asked, machine)
+    # The same defaults as on the screens; a profile is taken as it is.
+    answers = answers if asked.profile else completed(steps_of(SETUP, machine), machine, answers)
+    dialogue = PlainWizard(machine, answers, asked.language, ask, console.out)
     try:
         answers = dialogue.walk()
         plan = planning.make_plan(machine, answers, loaded.target, made=time.time())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from steps.advised import completed
 from steps.errors import BringupError
 from steps.model.finding import Finding, Patch, Value
 from steps.model.profile import Profile, answered
@@ -55,7 +56,7 @@ class Wizard:
         self.machine, self.target = looked.machine, looked.target
         self.steps = tuple(step for step in self.backend.steps() if step.KEY != "verify" and step.applies(looked.machine))
         self.advice, self.found, self.notices = looked.findings, looked.found, looked.notices
-        self.advised = self._completed(looked.advised) if looked.advised is not None else None
+        self.advised = completed(self.steps, looked.machine, looked.advised) if looked.advised is not None else None
         self._use(self.given or self.advised or Profile())
         self.kept = self.answers
         self._before.clear()
@@ -71,32 +72,6 @@ class Wizard:
         self._before.append(self.answers)
         self._use(answers)
         self.kept = answers
-
-    def _completed(self, advised: Profile) -> Profile:
-        """Return the advice with each step's own recommended options, where the solver says nothing."""
-        machine = self.machine
-        if machine is None:
-            return advised
-        answers = advised
-        for step in self.steps:
-            for key in [choice.key for choice in step.choices(machine, answers) if choice.kind in ("one", "many") and not choice.taken]:
-                answers = self._with_recommended(step, key, answers)
-        return answers
-
-    def _with_recommended(self, step: Step, key: str, answers: Profile) -> Profile:
-        """Return the answers with the recommended options of one question; asked again after each, since a tick changes the others."""
-        for value in [option.value for option in _recommended(self._question(step, key, answers))]:
-            question = self._question(step, key, answers)
-            option = next((option for option in _recommended(question) if option.value == value), None)
-            if option is not None and question is not None and value not in question.taken:
-                answers = answered(answers, option.patch)
-        return answers
-
-    def _question(self, step: Step, key: str, answers: Profile) -> Choice | None:
-        """Return one question of a step, or `None` when these answers do not raise it."""
-        if self.machine is None:
-            return None
-        return next((choice for choice in step.choices(self.machine, answers) if choice.key == key), None)
 
     def _use(self, answers: Profile) -> None:
         self.answers = answers
@@ -246,10 +221,6 @@ class Wizard:
     def count(self) -> int:
         """How many screens the walk has: the steps and the review."""
         return len(self.steps) + 1
-
-
-def _recommended(question: Choice | None) -> tuple[Option, ...]:
-    return tuple(option for option in question.options if option.recommended and option.takeable) if question is not None else ()
 
 
 def differences_of(old: Profile, new: Profile) -> list[tuple[str, Value, Value]]:
