@@ -70,7 +70,8 @@ class DoctorPage(ReadingPage):
             return say_error(self.shell.language, self._trouble.code, self._trouble.params)
         if self._verdict is None:
             return self._say("looking")
-        return self._say("healthy" if self._verdict.healthy or self._verdict.cause is None else "found")
+        cause = self._verdict.cause
+        return self._say("healthy" if self._verdict.healthy or cause is None else "found" if cause.known else "unknown")
 
     def sub_words(self) -> str:
         """Return how much was seen, and how sure it is."""
@@ -127,7 +128,7 @@ class DoctorPage(ReadingPage):
         for place in one.evidence[: _MOST_EVIDENCE if root else 1]:
             yield (Span(f"{rail}  ", "rule"), Span(cut(" ".join(place.text.split()), columns - 4)))
             yield (Span(f"{rail}    ", "rule"), Span(cut(place.source, columns - 6), "mute"))
-        if root:
+        if root and one.known:
             yield (Span(f"{rail}  ", "rule"), Span(f"{MARKS['bad']} {self._say('this')}", "bad-strong"))
 
     def _listed(self, key: str, titles: Sequence[Phrase], columns: int) -> Iterator[Line]:
