@@ -57,7 +57,8 @@ def say(language: Language, words: Words, /, **params: Param) -> str:
         return template
 
 
-FindingPart = Literal["tag", "sentence", "why", "remedy"]
+FindingPart = Literal["topic", "tag", "sentence", "why", "remedy"]
+"""`topic` is what a row that has only the tag beside it is about, where the subject (a card, a state) does not say it."""
 
 
 def say_finding(language: Language, finding: Finding, part: FindingPart) -> str:
