@@ -71,7 +71,8 @@ def _value(language: Language, key: str, value: Param) -> Param:
     return lookup(language, "doctor.missing") or lookup("en", "doctor.missing") or value
 
 
-FindingPart = Literal["tag", "sentence", "why", "remedy"]
+FindingPart = Literal["topic", "tag", "sentence", "why", "remedy"]
+"""`topic` is what a row that has only the tag beside it is about, where the subject (a card, a state) does not say it."""
 
 
 def say_finding(language: Language, finding: Finding, part: FindingPart) -> str:

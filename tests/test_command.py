@@ -195,3 +195,16 @@ def test_the_plain_wizard_walks_every_step_and_leaves_without_a_change(tmp_path:
     assert f"Your choice [{number}]" in nccl.partition("Transport")[0]
     assert ended.returncode == 5
     assert document("runs", state=tmp_path)["runs"] == []
+
+
+def test_as_lines_a_driver_that_does_not_work_is_said_and_leads_to_the_doctor(tmp_path: Path) -> None:
+    broken = str(MACHINES / "2080ti-dkms-missing.json")
+    shown = bringup("--plain", "--lang", "en", "--machine", broken, state=tmp_path, stdin="d\nq\n").stdout
+    asked, _, after = shown.partition("d names the cause and its repair")
+    assert "The driver is not loaded." in asked
+    assert "The repair:" in after
+    assert "Step 1 of" not in shown
+    whole = bringup("--plain", "--lang", "en", "--machine", broken, state=tmp_path, stdin="\nq\n").stdout
+    assert "Step 1 of" in whole
+    working = bringup("--plain", "--lang", "en", "--machine", str(GPU_BOX), state=tmp_path, stdin="q\n").stdout
+    assert "names the cause" not in working

@@ -13,6 +13,7 @@ from steps.headless import choices, facts, knowing, offering, runs
 from steps.headless.console import Console
 from steps.knowledge import confirm
 from steps.model.base import phrase
+from steps.model.machine import Machine
 from steps.plain import PlainWizard, Quit
 from steps.registry import SETUP, steps_of
 from steps.text import say
@@ -29,6 +30,7 @@ def plain_wizard(console: Console, environ: Mapping[str, str]) -> RunHandle | No
     answers = answers if asked.profile else completed(steps_of(SETUP, machine), machine, answers)
     dialogue = PlainWizard(machine, answers, asked.language, ask, console.out)
     try:
+        _say_broken(console, machine)
         answers = dialogue.walk()
         plan = planning.make_plan(machine, answers, loaded.target, made=time.time())
         found = (
@@ -41,6 +43,27 @@ def plain_wizard(console: Console, environ: Mapping[str, str]) -> RunHandle | No
         pass
     console.out(say(asked.language, phrase("cli.plain.left")))
     return None
+
+
+_BROKEN = ("not-loaded", "mismatch", "blocked", "failing")
+"""States of a driver that is installed and does not work."""
+
+
+def _say_broken(console: Console, machine: Machine) -> None:
+    """Say that the driver does not work, and lead to the doctor; raises `Quit`. Nothing where it works, or there is none."""
+    if machine.driver.state not in _BROKEN:
+        return
+    language = console.asked.language
+    state = say(language, phrase(f"ui.driver-state.{machine.driver.state}"))
+    prompt = say(language, phrase("cli.plain.broken", state=state[:1].upper() + state[1:]))
+    while (typed := ask(prompt)) is not None and typed.strip() != "q":
+        if typed.strip() == "d":
+            from steps.headless.doctor import doctor
+
+            doctor(console, ())
+        elif not typed.strip():
+            return
+    raise Quit
 
 
 def agreed(prompt: str, *words: str) -> bool:

@@ -16,6 +16,7 @@ from tui.app import BringupApp
 from tui.backend import House
 from tui.cells import line_width
 from tui.screens.doctor import DoctorPage
+from tui.screens.lists import CheckPage
 from tui.widgets.sheet import Sheet
 
 pytestmark = pytest.mark.ui
@@ -89,3 +90,16 @@ async def test_a_machine_that_works_gets_no_repair(tmp_path: Path) -> None:
         assert "Nothing is wrong here" in text(app)
         await press(pilot, "enter")
         assert isinstance(app.screen, DoctorPage)
+        assert "bringup doctor --log FILE" in text(app)
+
+
+async def test_the_list_of_findings_says_first_what_each_is_about() -> None:
+    house = House(machine=str(MACHINES / "rtx4090x4-epyc.json"), root=None, language="en")
+    app = BringupApp(house, language="en")
+    async with app.run_test(size=(80, 50)) as pilot:
+        await until(pilot, lambda: app.wizard.ready and app.earlier is not None)
+        await press(pilot, "down", "down", "down", "enter")
+        await until(pilot, lambda: isinstance(app.screen, CheckPage))
+        rows = [line[:37].split() for line in text(app).splitlines()]
+        assert ["NVLink", "·", "none"] in [row[-3:] for row in rows]
+        assert not [row for row in rows if row[:2] == ["4×", "RTX"]]

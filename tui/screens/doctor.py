@@ -76,8 +76,10 @@ class DoctorPage(ReadingPage):
     def sub_words(self) -> str:
         """Return how much was seen, and how sure it is."""
         cause = self._verdict.cause if self._verdict is not None else None
-        if self._verdict is None or cause is None or self._verdict.healthy:
+        if self._verdict is None:
             return ""
+        if cause is None or self._verdict.healthy:
+            return self._say("by-log")
         sure = "certain" if cause.confidence >= _CERTAIN else "likely" if cause.confidence >= _LIKELY else "unsure"
         return self._say("counts", facts=len(cause.evidence), out=len(self._verdict.ruled_out), sure=self._say(sure))
 

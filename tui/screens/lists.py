@@ -154,7 +154,7 @@ class CheckPage(ListPage):
         return [
             Item(
                 str(at),
-                found.subject or self.shell.say(phrase(f"{found.step}.name")),
+                say_finding(language, found, "topic") or found.subject or self.shell.say(phrase(f"{found.step}.name")),
                 mark=MARK_OF[found.severity],
                 word=say_finding(language, found, "tag"),
             )
