@@ -117,6 +117,12 @@ def test_a_build_without_cuda_gives_way_to_one_with_it_and_comes_back(
     _pip(machine, "install", f"torch=={_RELEASE}+cpu")
     listed = _pip(machine, "list")
     assert f"{_RELEASE}+cpu" in listed
+    # A build with CUDA is for a card: this is what the kernel would show of one.
+    card = tmp_path / "bus" / "0000:01:00.0"
+    card.mkdir(parents=True)
+    for name, value in (("vendor", "0x10de"), ("device", "0x2204"), ("class", "0x030000")):
+        (card / name).write_text(f"{value}\n")
+    machine.run("mount", "--bind", str(card.parent), "/sys/bus/pci/devices", inside=False, env=ENVIRON)
     log = tmp_path / "pasted.log"
     log.write_text(listed + "AssertionError: Torch not compiled with CUDA enabled\n")
     told = json.loads(bringup(machine, "doctor", "--json", "--log", str(log)).stdout)
