@@ -40,7 +40,7 @@ def test_a_run_that_lacks_a_file_is_said_to_be_damaged_and_not_short_of_room(nam
 def test_a_run_whose_journal_is_gone_stays_in_the_list_and_is_called_damaged(hurt: Callable[[Path], None], code: str) -> None:
     handle = ran(works("a.one"))
     hurt(Path(handle.folder, "journal.jsonl"))
-    assert [(one.id, one.readable) for one in client.runs()] == [(handle.id, False)]
+    assert [(one.id, one.word) for one in client.runs()] == [(handle.id, "damaged")]
     for act in (lambda: client.find(handle.id).state(), lambda: client.find(handle.id).undo()):
         with pytest.raises(InputError) as caught:
             act()

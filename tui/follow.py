@@ -12,16 +12,15 @@ from steps.model.action import AnyAction
 from steps.model.base import Param, phrase
 from steps.model.run import LOG_IN_AGAIN, RunState
 from steps.text import Language, say, say_error
+from tui.reasons import TAIL, deciding
 from tui.watching import (
     ENDED,
-    TAIL,
     Quiet,
     Watched,
     about,
     background,
     cause,
     clock,
-    deciding,
     focus,
     gone,
     of,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
 from steps.model.action import AnyAction, leaves_something
@@ -331,43 +330,3 @@ def background(one: ActionState, language: Language) -> str:
     remedy: Words = phrase(one.error.key.removesuffix("sentence") + "remedy", **one.error.params)
     words = say(language, remedy)
     return "" if words.endswith(".remedy") else words
-
-
-_TELLING = re.compile(
-    r"(?i)(\b(?:error|fatal|cannot|unable|denied|refused|conflict|no space|not found|unmet)\b|^E: |^dpkg: |^Traceback|^\S*Error: )"
-)
-
-
-_OF_DPKG = re.compile(r"dpkg: error processing (?:package|archive) ")
-_BEGINS = re.compile(r"(?:Setting up|Preparing to unpack|Unpacking|Selecting previously|Removing|Purging|Processing triggers for) ")
-_DEPENDANT = "dependency problems"
-"""What dpkg says below the name of a package that only waits for another one."""
-TAIL = 1 << 18
-"""So many bytes of an output's end are looked at: behind the first failure stand those of all packages that need it."""
-
-
-def deciding(lines: Iterable[str], most: int = 3) -> tuple[str, ...]:
-    """Return the lines that say why: dpkg's first failure with its script's own words, else the last ones that sound like it.
-
-    Where nothing does, it is the last line that says anything.
-    """
-    said = [line.strip() for line in lines if line.strip()]
-    return _of_dpkg(said, most) or _telling(said)[-most:] or tuple(said[-1:])
-
-
-def _telling(said: Sequence[str]) -> tuple[str, ...]:
-    """Return the lines that sound like a reason."""
-    return tuple(line for line in said if _TELLING.search(line))
-
-
-def _of_dpkg(said: Sequence[str], most: int) -> tuple[str, ...]:
-    """Return what the package that failed by itself printed last, and dpkg's line; empty where dpkg names none."""
-    errors = (at for at, line in enumerate(said) if _OF_DPKG.match(line) and not "".join(said[at + 1 : at + 2]).startswith(_DEPENDANT))
-    error = next(errors, None)
-    if error is None:
-        return ()
-    begun = next((at for at in range(error - 1, -1, -1) if _BEGINS.match(said[at])), -1)
-    own = said[begun + 1 : error]
-    if not own:
-        return tuple(said[error : error + 2])
-    return (*(_telling(own) or tuple(own))[1 - most :], said[error])

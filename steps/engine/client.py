@@ -95,9 +95,10 @@ def runs() -> tuple[RunSummary, ...]:
     for folder in _begun():
         try:
             found.append(RunHandle(folder).summary())
-        except BringupError:
+        except BringupError as error:
             # Of another person, or damaged: it is there, and that is all that can be said.
-            found.append(RunSummary(id=folder.id, folder=str(folder.path), alive=is_held(folder.lock), readable=False))
+            damaged = error.code != "run-not-yours"
+            found.append(RunSummary(id=folder.id, folder=str(folder.path), alive=is_held(folder.lock), readable=False, damaged=damaged))
     return tuple(found)
 
 

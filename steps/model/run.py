@@ -102,6 +102,8 @@ class RunSummary(Record):
     alive: bool = False
     readable: bool = True
     """Whether more is known than that it is there: a damaged run, or one of another person, keeps the rest to itself."""
+    damaged: bool = False
+    """Whether it cannot be read for what its files hold, or because one is missing; else it belongs to another person."""
     rehearsal: bool = False
     """Whether it touched nothing."""
     title: str = ""
@@ -113,7 +115,7 @@ class RunSummary(Record):
     def word(self) -> str:
         """The word for how it stands: its status, but `cut-off` where nobody is at work on what did not end."""
         if not self.readable:
-            return "unreadable"
+            return "damaged" if self.damaged else "unreadable"
         at_work = self.status in ("starting", "running", "paused", "asks", "undoing")
         return "cut-off" if at_work and not self.alive else self.status
 

@@ -13,7 +13,7 @@ from steps.model.base import phrase
 from steps.model.run import RunStatus
 from tests.ui.fake_run import START, FakeRun, asking, failed, halfway
 from tui.follow import exit_code, follow
-from tui.watching import deciding
+from tui.reasons import deciding
 
 
 class Clock:

@@ -15,13 +15,14 @@ from steps.model.run import RunState
 from steps.model.verdict import Rung
 from steps.text import say, say_error
 from tui.cells import BLANK, Line, Span, cut, width
+from tui.reasons import TAIL, deciding
 from tui.screens.base import LEAST_COLUMNS, LEAST_ROWS, Key, Page
 from tui.screens.prompt import Question, known
 from tui.screens.run_doctor import Doctor
 from tui.screens.run_panes import Ask, ask_lines, failure_lines, last_line, log_rule, reboot_lines
 from tui.screens.run_seen import Seen, face, header_words, next_words, state_lines, state_words, title_words
 from tui.theme import spelled, style
-from tui.watching import ENDED, PROOF_FAILED, TAIL, AtWork, Quiet, Watched, deciding, focus, gone, of
+from tui.watching import ENDED, PROOF_FAILED, AtWork, Quiet, Watched, focus, gone, of
 from tui.widgets.action_list import WINDOW, action_rows, rule
 from tui.widgets.answer_field import AnswerField
 from tui.widgets.header import header
