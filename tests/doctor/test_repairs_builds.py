@@ -128,7 +128,7 @@ def test_nccl_is_for_the_cuda_of_the_environment(wheels: str, key: str, package:
 
 
 @pytest.mark.parametrize(
-    ("machine", "extra"), [("rtx4090x4-epyc", "cuda12"), ("rtx5090-u2404-fresh", "cuda12"), ("rtx5090-3090ti-mixed", "")]
+    ("machine", "extra"), [("rtx4090x4-epyc", "cuda12"), ("rtx5090-u2404-fresh", "cuda12"), ("rtx5090-3090ti-mixed", "cuda13")]
 )
 def test_jax_comes_with_the_cuda_that_the_driver_runs(machine: str, extra: str) -> None:
     cause = on(machine, "CUDA-enabled jaxlib is not installed. Falling back to cpu.\n")
