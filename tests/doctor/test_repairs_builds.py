@@ -125,3 +125,12 @@ def test_nccl_is_for_the_cuda_of_the_environment(wheels: str, key: str, package:
     ((said, command),) = told(cause)
     assert said == key
     assert package in command
+
+
+@pytest.mark.parametrize(
+    ("machine", "extra"), [("rtx4090x4-epyc", "cuda12"), ("rtx5090-u2404-fresh", "cuda12"), ("rtx5090-3090ti-mixed", "cuda13")]
+)
+def test_jax_comes_with_the_cuda_that_the_driver_runs(machine: str, extra: str) -> None:
+    cause = on(machine, "CUDA-enabled jaxlib is not installed. Falling back to cpu.\n")
+    assert cause.id == "cpu-only-build-active"
+    assert f"jax[{extra}]" in told(cause)[0][1]

@@ -135,8 +135,14 @@ def _may_be(case: Case, release: TorchRelease, variant: str, python: str | None)
 
 
 def jax_of(machine: Machine) -> str | None:
-    """Return the extra that JAX is installed with here (`cuda12`, `cuda13`), or `None` without a card of NVIDIA's."""
-    return jax_extra(Case(machine, answered(BARE, {**KEEP, "frameworks.jax": "0"}))) if judged(machine) else None
+    """Return the extra that JAX is installed with here, or `None` without a card of NVIDIA's.
+
+    Where the driver is not known it is the one that asks for the older driver.
+    """
+    case = Case(machine, answered(BARE, {**KEEP, "frameworks.jax": "0"}))
+    if not case.gpus:
+        return None
+    return "cuda12" if case.driver.version is None else jax_extra(case)
 
 
 def python_of(seen: Evidence, path: str | None) -> str | None:
