@@ -63,7 +63,7 @@ def test_a_set_is_a_profile_by_its_name_unless_a_file_has_it(tmp_path: Path, mon
     assert choices.chosen("student", here).frameworks == {"torch": "2.13.0"}
     with pytest.raises(InputError) as caught:
         choices.chosen("students", here)
-    assert caught.value.code == "profile-missing"
+    assert caught.value.code == "profile-missing-near"
 
 
 def test_a_set_that_cannot_be_had_is_refused_with_what_says_why() -> None:
