@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -82,16 +83,15 @@ def test_callers_that_say_nothing_keep_no_other_from_being_heard(state: Path, tm
     enough = tmp_path / "enough"
     handle = client.start(plan_of(holds("a.one", enough)), sudo=None)
     address = state / "sockets" / f"{handle.id}.sock"
-    silent = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(40)]
     folder = os.open(address.parent, os.O_RDONLY | os.O_DIRECTORY)
-    for one in silent:
-        one.connect(f"/proc/self/fd/{folder}/{address.name}")
-    before = time.monotonic()
-    assert ask(address, Request(word="hello")) == Response()
-    # Each of them would have been waited for by itself.
-    assert time.monotonic() - before < 5
-    for one in silent:
-        one.close()
-    os.close(folder)
+    with contextlib.ExitStack() as silent:
+        silent.callback(os.close, folder)
+        for _ in range(40):
+            one = silent.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+            one.connect(f"/proc/self/fd/{folder}/{address.name}")
+        before = time.monotonic()
+        assert ask(address, Request(word="hello")) == Response()
+        # Each of them would have been waited for by itself.
+        assert time.monotonic() - before < 5
     enough.touch()
     assert ended(handle).status == "done"

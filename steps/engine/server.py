@@ -81,7 +81,7 @@ class Server:
             os.umask(before)
         if os.geteuid() == 0:
             os.chown(path, owner.uid, owner.gid, follow_symlinks=False)
-        self._socket.listen(8)
+        self._socket.listen(_CALLERS)
         threading.Thread(target=self._serve, name="server", daemon=True).start()
 
     def close(self) -> None:
@@ -146,10 +146,22 @@ def ask(path: Path, request: Request) -> Response | None:
     try:
         with _Short(path) as address, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
             connection.settimeout(_PATIENCE)
-            connection.connect(address)
+            _connect(connection, address)
             connection.send(msgspec.json.encode(request))
             return msgspec.json.decode(connection.recv(MOST_BYTES), type=Response)
     except PermissionError:
         return Response(error="not-your-run")
     except (OSError, msgspec.MsgspecError):
         return None
+
+
+def _connect(connection: socket.socket, address: str) -> None:
+    """Connect, waiting while the queue is full of others: who has a time limit is told so at once by the kernel."""
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return connection.connect(address)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.02)
