@@ -55,14 +55,12 @@ SYSTEM = (
         script="apt-get -q update; apt-get -qy install libnccl2=2.26.2-1+cuda12.8; apt-mark hold libnccl2",
         log="apt-get -s install libnccl-dev=2.28.3-1+cuda13.0",
         proves="apt-get -s install libnccl-dev=2.28.3-1+cuda13.0",
-        long=False,
     ),
     Broken(
         "other-release",
         "repo-for-other-distro",
         files={"/etc/apt/sources.list.d/cuda.sources": _source(NVIDIA_URL.replace("debian12", "ubuntu2204"), _KEYRING)},
         proves="grep -rq repos/debian12 /etc/apt/sources.list.d/ && ! ls /etc/apt/sources.list.d/cuda.sources",
-        long=False,
     ),
     Broken(
         "library-path",

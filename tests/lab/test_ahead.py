@@ -162,12 +162,14 @@ def closed() -> None:
 
 _SCENES = (fetched, free, changed, given_way, waited, closed)
 SCENES = {scene.__name__: scene for scene in _SCENES}
+_LONG = ("free", "changed", "waited")
+"""Scenes of locks and timing that a change seldom touches; the others run every time."""
 
 
 # --- what pytest sees --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("scene", [pytest.param(one, marks=[pytest.mark.long] if one in _LONG else []) for one in SCENES])
 def test_with_real_apt(scene: str, machine: LabMachine) -> None:
     ran = machine.run(sys.executable, "-m", "tests.lab.test_ahead", scene, inside=False, env={"SUDO_UID": ""})
     assert ran.returncode == 0, ran.stdout + ran.stderr
