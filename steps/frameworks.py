@@ -83,7 +83,8 @@ def actions(machine: Machine, answers: Profile, target: Target) -> tuple[AnyActi
 def choices(machine: Machine, answers: Profile) -> tuple[Choice, ...]:
     """Return the frameworks, PyTorch's build, sets of packages, and the environment."""
     case = Case(machine, answers)
-    best = solve.recommend(machine, solve.beside_driver(case)).choices or Profile()
+    beside = solve.beside_driver(case)
+    best = (solve.chosen(machine, beside) if beside else solve.recommend(machine).choices) or Profile()
     main = tuple(_framework(case, best, name) for name in MAIN)
     wanted = answers.frameworks
     groups = [

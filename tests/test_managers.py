@@ -433,7 +433,8 @@ def test_a_package_whose_file_went_with_another_is_unpacked_again(tmp_path: Path
     kept = Kept(files={f"{name}=1.0": f"/kept/{name}_1.0_amd64.deb" for name in ("libold", "whole", "settled")})
 
     one = Installed(version="1.0", architecture="amd64", status="ii", automatic=False, held=False)
-    there = dict.fromkeys(("libold", "whole", "settled"), one)
+    names: tuple[str, ...] = ("libold", "whole", "settled")
+    there: dict[str, Installed] = dict.fromkeys(names, one)
     now = Snapshot(manager="apt", packages=there)
     newer = {**there, "libold": msgspec.structs.replace(one, version="2.0")}
 

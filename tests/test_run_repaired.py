@@ -139,8 +139,9 @@ def test_what_went_back_with_the_repaired_run_does_not_come_back_with_its_repair
     changing(first, {}, {"driver": "1"})
     assert gone_with(repair.read_plan(), [first, repair]) == frozenset()
     back = Journal(first.journal)
-    for entry in (("undo-started", None, None), ("action-undone", "a.install", "undone"), ("undo-finished", None, "undone")):
-        back.append(*entry)
+    back.append("undo-started")
+    back.append("action-undone", "a.install", "undone")
+    back.append("undo-finished", None, "undone")
     back.close()
     assert gone_with(repair.read_plan(), [first, repair]) == {"driver"}
     assert gone_with(first.read_plan(), [first, repair]) == frozenset()

@@ -334,7 +334,8 @@ TRIXIE_TOO = ("550.163.01-2", "535.309.01-0+deb12u1")
 )
 def test_lists_of_another_release_do_not_change_the_branch_of_a_driver(versions: tuple[str, ...] | None, pinned: bool) -> None:
     here = machine("t4", system="debian 12")
-    lists = None if versions is None else dict.fromkeys(("nvidia-kernel-dkms", "nvidia-driver", "firmware-nvidia-gsp"), versions)
+    names: tuple[str, ...] = ("nvidia-kernel-dkms", "nvidia-driver", "firmware-nvidia-gsp")
+    lists: dict[str, tuple[str, ...]] | None = None if versions is None else dict.fromkeys(names, versions)
     actions = planned(msgspec.structs.replace(here, offers=Offers(here=lists)), profile(driver_branch="535", **DEBIAN_12))
 
     order = list(actions)

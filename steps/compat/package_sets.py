@@ -8,6 +8,7 @@ from steps.catalog import frameworks as catalog
 from steps.catalog.load import remembered
 from steps.compat import solve
 from steps.compat.case import Case
+from steps.compat.groups import about_frameworks, forbidden
 from steps.compat.solve import Recommendation
 from steps.compat.wheels import cuda_of, variant_name
 from steps.model.finding import Patch
@@ -26,18 +27,18 @@ def named(name: str) -> catalog.PackageSet | None:
     return next((row for row in catalog.package_sets() if row.name == name), None)
 
 
-def advised(machine: Machine, chosen: catalog.PackageSet, beside: tuple[str, ...] = ()) -> Recommendation:
-    """Return the complete choices with this set in an environment of its name, `beside` other wishes, or what forbids it.
+def advised(machine: Machine, chosen: catalog.PackageSet) -> Recommendation:
+    """Return the complete choices with this set in an environment of its name, or what forbids it.
 
     Where the set has a package to build and a card that runs it, the toolkit of PyTorch's own CUDA and the tools belong to it.
     """
-    plain = solve.recommend(machine, (*chosen.packages, *beside))
+    plain = solve.recommend(machine, chosen.packages)
     if plain.choices is None:
         return plain
     found = plain
     cuda = _nvcc(Case(machine, plain.choices), chosen)
     if cuda is not None and chosen.build is not None:
-        built = solve.recommend(machine, (*chosen.packages, *chosen.build.tools, f"cuda=={cuda}", *beside))
+        built = solve.recommend(machine, (*chosen.packages, *chosen.build.tools, f"cuda=={cuda}"))
         found = built if built.choices is not None else plain
     # Its own name: what is there already, for other work, is not added to.
     return msgspec.structs.replace(found, choices=answered(found.choices or plain.choices, {"environment.name": chosen.name}))
@@ -55,7 +56,9 @@ def _nvcc(case: Case, chosen: catalog.PackageSet) -> str | None:
 
 def taking(machine: Machine, answers: Profile, chosen: catalog.PackageSet) -> Patch:
     """Return what adds a set to answers: what is chosen already stays as it is."""
-    best = advised(machine, chosen, solve.beside_driver(Case(machine, answers))).choices
+    case = Case(machine, answers)
+    beside = solve.beside_driver(case)
+    best = _beside(case, chosen, beside) if beside else advised(machine, chosen).choices
     if best is None:
         return {}
     patch = {f"frameworks.{name}": version for name, version in best.frameworks.items() if name not in answers.frameworks}
@@ -64,6 +67,27 @@ def taking(machine: Machine, answers: Profile, chosen: catalog.PackageSet) -> Pa
     if best.toolkit.cuda not in (None, "none") and answers.toolkit.cuda in (None, "none"):
         patch["toolkit.cuda"] = best.toolkit.cuda
     return patch
+
+
+_OF_TORCH = ("torch", "variant", "torchvision", "torchaudio")
+
+
+def _beside(case: Case, chosen: catalog.PackageSet, wishes: tuple[str, ...]) -> Profile | None:
+    """Return the complete choices with this set beside the wish for a driver, `None` where there are none; of what is built see `advised`.
+
+    Mostly it is the set as it is recommended, with PyTorch in the build that goes with the driver: that is tried before all is solved anew.
+    """
+    machine = case.machine
+    plain, fitting = advised(machine, chosen).choices, solve.chosen(machine, wishes)
+    if plain is None or fitting is None:
+        return solve.chosen(machine, (*chosen.packages, *wishes))
+    swapped = {name: fitting.frameworks[name] for name in _OF_TORCH if name in plain.frameworks and name in fitting.frameworks}
+    found = msgspec.structs.replace(plain, driver=case.answers.driver, frameworks={**plain.frameworks, **swapped})
+    cuda = _nvcc(Case(machine, found), chosen) if plain.toolkit.cuda not in (None, "none") else None
+    found = answered(found, {"toolkit.cuda": cuda or "none"})
+    if not forbidden(about_frameworks(Case(machine, found))):
+        return found
+    return solve.chosen(machine, (*chosen.packages, *wishes))
 
 
 def leaving(answers: Profile, chosen: catalog.PackageSet) -> Patch:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from steps.compat import conflict
 from steps.compat.builds import builds_need_a_toolkit
 from steps.compat.case import Case
-from steps.compat.groups import about_driver, about_frameworks, about_toolkit, everything
+from steps.compat.groups import about_driver, about_frameworks, about_toolkit, everything, forbidden
 from steps.compat.memory import once
 from steps.compat.newest import older_releases
 from steps.compat.repairs import repaired
@@ -74,18 +76,27 @@ def recommend(machine: Machine, wishes: tuple[str, ...] = ()) -> Recommendation:
     return once(machine, ("recommended", *wishes), lambda: _recommended(machine, wishes))
 
 
-def beside_driver(case: Case) -> tuple[str, ...]:
-    """Return the wish for the driver that the answers keep or name, where that is not the recommended one: the rest has to go with it.
+def chosen(machine: Machine, wishes: tuple[str, ...]) -> Profile | None:
+    """Return the best complete choices that meet the wishes without looking for what could be said about them; `None` where there are none.
 
-    Empty too where the driver's branch is not known, or none of the tables'.
+    Raises what `recommend` raises.
     """
-    said, best = case.answers.driver, recommend(case.machine).choices
-    branch = case.driver.branch
-    if branch is None or not (said.source or said.branch) or (best is not None and Case(case.machine, best).driver.branch == branch):
+    return once(machine, ("chosen", *wishes), lambda: solve(machine, tuple(parse(text) for text in wishes)))
+
+
+def beside_driver(case: Case) -> tuple[str, ...]:
+    """Return the wish for the driver that the answers keep or name, where what is recommended does not run with it.
+
+    Empty too where the driver's branch is not known, none of the tables', or nothing at all runs with it.
+    """
+    said, best, branch = case.answers.driver, recommend(case.machine).choices, case.driver.branch
+    if best is None or branch is None or not (said.source or said.branch):
+        return ()
+    if not forbidden(about_frameworks(Case(case.machine, msgspec.structs.replace(best, driver=said)))):
         return ()
     wish = (f"driver=={branch}",)
     try:
-        return wish if recommend(case.machine, wish).choices is not None else ()
+        return wish if chosen(case.machine, wish) is not None else ()
     except InputError:
         return ()
 

@@ -15,7 +15,7 @@ class Complaint(Event):
 @parses(
     r"^(?:\[rank\d+\]:\s*)?[\w.]*(?:Error|Exception): \S[^\n]*|^[^\n]{0,80}: command not found$|^(?:E|fatal|FATAL|[Ee]rror|ERROR): [^\n]+|"
     r"[^\n:]{1,80}: (?:fatal )?error: [^\n]+|^[^\n]*Segmentation fault[^\n]*|^[^\n]*No such file or directory$",
-    "Error: ", "Exception: ", ": command not found", "E: ", "fatal: ", "FATAL: ", "rror: ", "ERROR: ", "Segmentation fault",
+    "Exception: ", ": command not found", "E: ", "fatal: ", "FATAL: ", "rror: ", "ERROR: ", "Segmentation fault",
     "No such file or directory",
 )  # fmt: skip
 def complaint(found: re.Match[str], at: Place) -> Complaint:

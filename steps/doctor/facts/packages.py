@@ -108,7 +108,7 @@ def _manager(host: Probes, rows: tuple[Row, ...]) -> Manager | None:
     sources = {row.place.source.split()[0] for row in rows}
     recorded = {argv[0] for argv in host.forms(lambda _: True)}
     kinds: tuple[tuple[Manager, set[str]], ...] = (("apt", {"dpkg", "apt"}), ("dnf", {"rpm", "yum", "dnf"}), ("pacman", {"pacman"}))
-    found = next((manager for manager, names in kinds if sources & names or recorded & names), None)
+    found: Manager | None = next((manager for manager, names in kinds if sources & names or recorded & names), None)
     told = release(host.host)
     # rpm is SUSE's as well, and dnf is not.
     suse = any("suse" in name or name.startswith("sle") for name in (told.id or "", *told.like))
