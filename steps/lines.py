@@ -35,7 +35,7 @@ def facts(machine: Machine, language: Language) -> Iterator[str]:
     unknown = say(language, phrase("cli.unknown"))
 
     def row(key: str, *parts: str | None) -> str:
-        return f"{_padded(say(language, phrase(f'cli.fact.{key}')), 13)}{' · '.join(part for part in parts if part) or unknown}"
+        return f"{padded(say(language, phrase(f'cli.fact.{key}')), 13)}{' · '.join(part for part in parts if part) or unknown}"
 
     def word(table: str, value: str | None) -> str | None:
         return None if value is None else say(language, phrase(f"cli.{table}.{value}"))
@@ -70,10 +70,10 @@ def facts(machine: Machine, language: Language) -> Iterator[str]:
         frameworks = (f"{name} {version}" for name, version in environment.frameworks.items())
         yield row("python-env", environment.path, environment.python, *frameworks)
     for gap in machine.gaps:
-        yield f"{_padded(say(language, phrase('cli.mark.unknown')), 13)}{say_finding(language, gap, 'sentence')}"
+        yield f"{padded(say(language, phrase('cli.mark.unknown')), 13)}{say_finding(language, gap, 'sentence')}"
 
 
-def _padded(text: str, cells: int) -> str:
+def padded(text: str, cells: int) -> str:
     """Return `text` with blanks to so many cells; Han characters take two."""
     taken = sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
     return text + " " * max(1, cells - taken)
@@ -202,7 +202,7 @@ def runs(found: Iterable[RunSummary], language: Language) -> Iterator[str]:
         state = say(language, phrase(f"cli.run.{word if one.readable else 'unreadable'}"))
         if one.rehearsal:
             state = f"{state} · {say(language, phrase('cli.run.rehearsal'))}"
-        yield f"{one.id:<12}{started:<18}{one.owner or '':<12}{_padded(state, 24)}{one.title or say(language, one.first)}".rstrip()
+        yield f"{one.id:<12}{started:<18}{one.owner or '':<12}{padded(state, 24)}{one.title or say(language, one.first)}".rstrip()
 
 
 def verdict(rungs: Iterable[Rung], language: Language, *, tried: bool = False, without: Iterable[Words] = ()) -> Iterator[str]:

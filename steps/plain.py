@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Iterator
 
 from steps import hardware, tuning
+from steps.lines import padded
 from steps.model.base import Words, phrase
 from steps.model.choice import Choice, Option
 from steps.model.finding import Finding
@@ -98,7 +98,7 @@ class PlainWizard:
             self._write(self._say(choice.title))
         for number, option in enumerate(choice.options, start=1):
             name = " ".join(filter(None, (self._say(option.label), self._say(option.detail))))
-            self._write(f"  {number:>2}  {name}{' ' * (_NAME - _columns(name))}{self._verdict(option)}")
+            self._write(f"  {number:>2}  {padded(name, _NAME)}{self._verdict(option)}")
 
     def _verdict(self, option: Option) -> str:
         """Return the option's word, and for one that cannot work the first reason."""
@@ -179,8 +179,3 @@ class PlainWizard:
 
     def _say(self, words: Words) -> str:
         return say(self._language, words)
-
-
-def _columns(text: str) -> int:
-    """Return how many columns a terminal gives the text: two for a Chinese character."""
-    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
