@@ -74,6 +74,11 @@ class Gate:
         return not self._asked
 
     @property
+    def answer_is_sure(self) -> bool:
+        """Whether an answer is to come from a terminal that is known to answer."""
+        return self._answers and bool(self._asked)
+
+    @property
     def trip(self) -> float | None:
         """The shortest of the last round trips, in seconds, since other work only ever adds to one; `None` before the first."""
         return min(self._trips, default=None)

@@ -10,9 +10,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from textual import events
 
 from tests.ui.screen import Terminal
 from tests.ui.viewer_terminal import ROOT, Viewer
+from tui.driver import Pieces
 from tui.gate import ASK, PATIENCE, SLOW_PACE, Gate
 
 
@@ -140,17 +142,54 @@ def test_a_viewer_that_was_stopped_paints_everything_again(tmp_path: Path) -> No
         assert viewer.leave() == 0
 
 
+@pytest.mark.parametrize("cut", range(1, 6))
+@pytest.mark.parametrize("sure", [True, False])
+def test_an_answer_in_pieces_is_an_answer(cut: int, sure: bool) -> None:
+    gate = answering(0.2) if sure else Gate()
+    gate.sent(10.0)
+    pieces = Pieces(gate)
+    answer = "\x1b[7;12R"
+    came = [one for key in keys(answer[:cut]) + keys(answer[cut:]) for one in pieces.take(key)]
+    places = [(one.x, one.y) for one in came if isinstance(one, events.CursorPosition)]
+    assert places == [(11, 6)]
+    # A terminal that never answered may have sent a real Escape: that one is not kept from the person.
+    assert [one.key for one in came if isinstance(one, events.Key)] == ([] if sure or cut > 1 else ["escape"])
+
+
+@pytest.mark.parametrize("typed", ["\x1b", "[", "[1", "[1;5", "[x", "[12;5x", "1;5R"])
+def test_keys_that_are_no_answer_come_through_in_order(typed: str) -> None:
+    gate = answering(0.2)
+    gate.sent(10.0)
+    pieces = Pieces(gate)
+    last = events.CursorPosition(0, 0)
+    came = [one for message in (*keys(typed), last) for one in pieces.take(message)]
+    assert "".join(one.character or "" for one in came if isinstance(one, events.Key)) == typed
+    assert came[-1] is last
+
+
+def test_keys_are_not_held_when_no_answer_is_to_come() -> None:
+    pieces = Pieces(answering(0.2))
+    for key in keys("\x1b[1;5R"):
+        assert pieces.take(key) == (key,)
+
+
+def keys(text: str) -> list[events.Key]:
+    """Return the keys as which Textual hands on the letters of a sequence that it gave up on: Escape alone, or only what follows it."""
+    letters = text if text == "\x1b" else text.lstrip("\x1b")
+    return [events.Key("escape" if letter == "\x1b" else letter, letter) for letter in letters]
+
+
 @pytest.mark.ui
 def test_answers_that_the_link_cuts_in_two_are_no_keys(tmp_path: Path) -> None:
     with closing(Viewer(tmp_path, SSH_CONNECTION="192.0.2.7 50000 192.0.2.9 22")) as viewer:
         answers: list[str] = []
         viewer.screen.write_process_input = lambda data: answers.append(data)  # type: ignore[method-assign]  # noqa: PLW0108 - pyte names it
         viewer.until(lambda seen: "following" in seen or bool(answers))
-        for _ in range(4):
+        for pause in (1.5, 0.25, 0.25):
             while answers:
                 answer = answers.pop(0)
                 viewer.press(answer[:1].encode())
-                viewer.look(0.25)
+                viewer.look(pause)
                 viewer.press(answer[1:].encode())
             viewer.look(0.3)
         viewer.until(lambda seen: "3 Driver 580 open" in seen)
