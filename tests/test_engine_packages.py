@@ -62,6 +62,17 @@ def test_a_way_back_never_removes_what_is_protected() -> None:
     assert caught.value.code == "removal-protected"
 
 
+@pytest.mark.parametrize(
+    ("name", "goes"), [("xserver-xorg-core", True), ("systemd-sysv", True), ("network-manager", False), ("grub-pc", False)]
+)
+def test_a_display_server_that_came_with_a_driver_goes_with_it_and_what_the_machine_is_reached_by_stays(name: str, goes: bool) -> None:
+    simulation = Simulation(changes=(Change(name=name, before="1"), Change(name="driver", before="2")))
+    if goes:
+        check_return(ACTION, simulation, frozenset(simulation.removed))
+    with pytest.raises(PreflightError):
+        check_return(ACTION, simulation, frozenset(("driver",) if goes else simulation.removed))
+
+
 def test_a_purge_is_foreseen_by_its_names_and_a_mark_changes_nothing() -> None:
     assert apt_state.foresee(("dpkg", "--purge", "a", "b"), Answers()).removed == ("a", "b")
     assert apt_state.foresee(("apt-mark", "auto", "a"), Answers()) == Simulation()

@@ -192,7 +192,8 @@ def restore(before: Snapshot, after: Snapshot, kept: Kept, names: frozenset[str]
                 purge.append(name)
     commands = _made_whole(halves, [name for name in gone if _is_half(after.packages[name])])
     if back or gone:
-        permit = ("--allow-downgrades", "--allow-change-held-packages", "--no-install-recommends")
+        # apt calls some packages that only came with others essential (systemd-sysv); what may go is looked at by its name before.
+        permit = ("--allow-downgrades", "--allow-change-held-packages", "--allow-remove-essential", "--no-install-recommends")
         commands.append(("apt-get", "-y", *SAFE, *permit, "install", *back.values(), *(f"{name}-" for name in gone)))
     if purge:
         commands.append(("dpkg", "--purge", *purge))

@@ -36,11 +36,19 @@ def protected(name: str, kernel: str | None) -> str | None:
     return None
 
 
+_COMES_WITH_OTHERS = ("desktop", "base")
+"""Reasons of protection that end where the package was not there before: it came with what is taken back."""
+
+
 def check_return(action: Packages, simulation: Simulation, may_go: frozenset[str], *, kernel: str | None = None) -> None:
-    """Raise `PreflightError` when a transaction of an undo would remove more than `may_go`, or what no plan may remove."""
+    """Raise `PreflightError` when a transaction of an undo would remove more than `may_go`, or what no plan may remove.
+
+    A display server or an init that came with a driver may go with it: whatever of somebody else's needs it would go too, which is
+    refused. What the machine boots with or is reached by stays in any case.
+    """
     if simulation.problem is not None:
         raise PreflightError("packages-refused", action=action.id, reason=text.say("en", simulation.problem))
-    _spare_protected(simulation, kernel)
+    _spare_protected(simulation, kernel, came=may_go)
     _refuse_others(simulation, lambda name: name in may_go)
 
 
@@ -53,12 +61,13 @@ def check(action: Packages, simulation: Simulation, host: Host, *, kernel: str |
     _check_space(simulation, host)
 
 
-def _spare_protected(simulation: Simulation, kernel: str | None) -> None:
-    """Raise when the transaction would remove what no plan may."""
+def _spare_protected(simulation: Simulation, kernel: str | None, came: frozenset[str] = frozenset()) -> None:
+    """Raise when the transaction would remove what no plan may; what only `came` with what is taken back may mostly go."""
     for name in simulation.removed:
         reason = protected(name, kernel)
-        if reason is not None:
-            raise PreflightError("removal-protected", package=name, reason=reason)
+        if reason is None or (name in came and reason in _COMES_WITH_OTHERS):
+            continue
+        raise PreflightError("removal-protected", package=name, reason=reason)
 
 
 def _refuse_others(simulation: Simulation, allowed: Callable[[str], bool]) -> None:
