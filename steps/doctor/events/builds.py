@@ -55,24 +55,42 @@ _CPU_SAID: tuple[tuple[str, str], ...] = (
     ("tensorflow binary was not built with cuda", "tensorflow"),
     ("not built with cuda", "tensorflow"),
     ("executionprovider", "onnxruntime"),
+    ("paddlepaddle", "paddlepaddle"),
+    ("cuda used to build pytorch", "torch"),
+    ("is_built_with_cuda", "tensorflow"),
     ("not compiled with cuda", "torch"),
-    ("without gpu support", "bitsandbytes"),
+    ("compiled without gpu support", "bitsandbytes"),
+    ("not compiled with gpu", "an extension"),
+    ("compiled without cuda", "OpenCV"),
 )
 
 
 @parses(
-    r"(?:Torch not compiled with CUDA enabled|not compiled with CUDA|not built with CUDA|"
-    r"CUDA-enabled jaxlib is not installed|compiled without GPU support|"
+    r"(?:Torch not compiled with CUDA enabled|(?:PaddlePaddle (?:is )?)?[Nn]ot compiled with (?:CUDA|GPU (?:offload )?support)|"
+    r"not built with CUDA|CUDA-enabled jaxlib is not installed|compiled without (?:GPU|CUDA) support|CUDA used to build PyTorch: None|"
+    r"is_built_with_cuda\(\)\)? *\n?(?:[>.]{3} *)?False\b|"
     r"torch\.version\.cuda(?:\)|:| *=+| *is)? *\n?(?:[>.]{3} *)?(?:None|none)\b|"
     r"\[(?:'(?!CUDA|Tensorrt|ROCM)\w+ExecutionProvider'(?:, *)?)*'CPUExecutionProvider'\]|"
-    r"Specified provider 'CUDAExecutionProvider' is not in available provider names)",
-    "ot compiled with CUDA", "ot built with CUDA", "CUDA-enabled jaxlib", "without GPU support", "torch.version.cuda", "ExecutionProvider'",
+    r"Specified provider ['‘\"]CUDAExecutionProvider['’\"] is not in available provider names)",
+    "ot compiled with CUDA", "ot compiled with GPU", "ot built with CUDA", "CUDA-enabled jaxlib", "without GPU support",
+    "without CUDA support", "torch.version.cuda", "ExecutionProvider", "used to build PyTorch", "is_built_with_cuda",
     lines=2,
 )  # fmt: skip
 def cpu_build(found: re.Match[str], at: Place) -> CpuBuild | None:
     """Recognise that the program cannot use CUDA at all."""
     text = found[0].lower()
     return next((CpuBuild(place=at, what=what) for words, what in _CPU_SAID if words in text), None)
+
+
+@parses(
+    r"\b(?P<name>(?:py|lib)torch|jaxlib|tensorflow(?:-base)?|onnxruntime)(?: +|[-=])\d[\w.]*(?: +|[-=])(?:py[\d.]+_|\w+_)?cpu(?:_\w+)?\b|"
+    r"\bpytorch-mutex(?: +|[-=])[\d.]+(?: +|[-=])cpu\b|(?:^|::)cpuonly(?: +|[-=])\d",
+    "pytorch ", "pytorch-", "pytorch=", "libtorch", "jaxlib ", "jaxlib-", "jaxlib=", "tensorflow", "onnxruntime",
+    "cpuonly ", "cpuonly-", "cpuonly=",
+)  # fmt: skip
+def conda_cpu(found: re.Match[str], at: Place) -> CpuBuild:
+    """Recognise a conda package by its build string, and the package that asks for such builds."""
+    return CpuBuild(place=at, what=(found["name"] or "torch").removeprefix("py").removeprefix("lib"))
 
 
 class PackageGone(Event):
@@ -143,6 +161,17 @@ class CompilerDiffers(Event):
 def compiler_differs(found: re.Match[str], at: Place) -> CompilerDiffers:
     """Recognise what PyTorch's extension builder says: other majors are an error, other minors a warning."""
     return CompilerDiffers(place=at, nvcc=found["nvcc"], torch=found["torch"], refused=found["how"].startswith("mismatches"))
+
+
+@parses(
+    r"compiled with a version of Cuda that does not match the version used to compile Pytorch binaries.{0,20}?"
+    r"(?:Pytorch binaries were compiled with Cuda (?P<torch>\d+\.\d+))?",
+    "not match the version used to compile Pytorch",
+    lines=2,
+)  # fmt: skip
+def apex_differs(found: re.Match[str], at: Place) -> CompilerDiffers:
+    """Recognise apex, which compares by itself and does not repeat what nvcc is of."""
+    return CompilerDiffers(place=at, nvcc="?", torch=found["torch"] or "?", refused=True)
 
 
 @parses(

@@ -16,8 +16,10 @@ class NoGpuRuntime(Event):
 @parses(
     r"could not select device driver(?: ['\"]+(?:nvidia)?['\"]+)? with capabilities|"
     r"[Uu]nknown (?:or invalid )?runtime(?: name)?:? ['\"]?nvidia|"
+    r"failed to discover GPU vendor from CDI|"
     r"runtime ['\"]?nvidia['\"]? (?:not found|is not (?:installed|configured))|no runtime for ['\"]?nvidia['\"]? is configured",
     "could not select device driver", "nknown runtime", "nknown or invalid runtime", 'runtime "nvidia', "runtime nvidia", "no runtime for",
+    "GPU vendor from CDI",
 )  # fmt: skip
 def no_gpu_runtime(found: re.Match[str], at: Place) -> NoGpuRuntime:
     """Recognise Docker's and containerd's sentences."""
@@ -29,6 +31,8 @@ class HookFailed(Event):
 
     reason: Literal["no-library", "timeout", "no-device", "requirement", "mismatch", "other"]
     wanted: str | None = None
+    device: str | None = None
+    """The GPU that was asked for and is not there."""
 
 
 @parses(
@@ -41,6 +45,7 @@ def hook_failed(found: re.Match[str], at: Place) -> HookFailed:
     """Recognise the tool's errors."""
     text = found["text"]
     wanted = re.search(r"cuda ?>= ?(\d+\.\d+)", found[0])
+    device = re.search(r"device error: (?:unknown device id: )?(?P<id>[\w-]+)(?:: unknown device| *$|:)", found[0])
     reason: Literal["no-library", "timeout", "no-device", "requirement", "mismatch", "other"] = (
         "no-library" if "load library failed" in text or "libnvidia-ml.so" in text
         else "timeout" if "timed out" in text
@@ -49,7 +54,34 @@ def hook_failed(found: re.Match[str], at: Place) -> HookFailed:
         else "no-device" if "unknown device" in text or "driver error: failed" in text or "no devices" in text.lower()
         else "other"
     )  # fmt: skip
-    return HookFailed(place=at, reason=reason, wanted=wanted[1] if wanted else None)
+    return HookFailed(
+        place=at,
+        reason=reason,
+        wanted=wanted[1] if wanted else None,
+        device=device["id"] if device and "unknown device" in found[0] else None,
+    )
+
+
+class CgroupsLeft(Event):
+    """The hook's configuration says that it leaves the device cgroups alone."""
+
+
+@parses(r"^\s*no-cgroups *= *true", "no-cgroups")
+def cgroups_left(found: re.Match[str], at: Place) -> CgroupsLeft:
+    """Recognise the option where a person shows it; a line behind a # says nothing."""
+    return CgroupsLeft(place=at)
+
+
+class DeviceRules(Event):
+    """The rules of a container's device cgroup; `made` when the GPU's nodes (195) may only be made, and not be read or written."""
+
+    made: bool
+
+
+@parses(r"^c 195:(?:\*|\d+) (?P<may>[rwm]{1,3})$", "c 195:*", "c 195:0", "c 195:2")
+def device_rules(found: re.Match[str], at: Place) -> DeviceRules:
+    """Recognise a line of devices.list."""
+    return DeviceRules(place=at, made=found["may"] == "m")
 
 
 class CdiRefused(Event):
@@ -196,7 +228,7 @@ class CountersForbidden(Event):
 
 
 @parses(
-    r"ERR_NVGPUCTRPERM|CUPTI_ERROR_INSUFFICIENT_PRIVILEGES|RmProfilingAdminOnly: 1|"
+    r"ERR_NVGPUCTRPERM|CUPTI_ERROR_INSUFFICIENT_PRIVILEGES|RmProfilingAdminOnly: 1|cupti\w+[^\n]{0,60}\) failed with error 35\b|"
     r"does not have permission to access NVIDIA GPU Performance Counters|"
     r"requires? (?:root|admin\w*) (?:privileges|permissions?)[^\n]{0,40}(?:fan|clock|power)",
     "NVGPUCTRPERM",
@@ -205,6 +237,7 @@ class CountersForbidden(Event):
     "GPU Performance Counters",
     "privileges",
     "permissions to",
+    "failed with error 35",
 )
 def counters_forbidden(found: re.Match[str], at: Place) -> CountersForbidden:
     """Recognise Nsight's, ncu's and CUPTI's words, and the driver's setting."""

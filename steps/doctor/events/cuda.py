@@ -29,6 +29,9 @@ _NUMBERS: tuple[tuple[str, int], ...] = (
     ("init failure: 3", 3),
     ("cuda_error_not_initialized", 3),
     ("cudaerrorinitializationerror", 3),
+    ("cuda driver initialization failed", 3),
+    ("initialization error", 3),
+    ("cuinit failed: unknown", 999),
     ("unknown error", 999),
     ("cuda_error_unknown", 999),
     ("cudaerrorunknown", 999),
@@ -49,18 +52,24 @@ _BEFORE = (
     r"cudaErrorSystemDriverMismatch|CUDA driver version is insufficient|cudaErrorInsufficientDriver|cuda driver library init failure: 3|"
     r"CUDA_ERROR_NOT_INITIALIZED|cudaErrorInitializationError|CUDA_ERROR_UNKNOWN|cudaErrorUnknown|"
     r"CUDA (?:initialization|unknown error)[^\n]{0,60}unknown error|CUDA unknown error|"
-    r"(?:initiali[sz]e CUDA|cuda error) ?: ?unknown error|"
+    r"(?:initiali[sz]e CUDA|cuda error) ?: ?(?:unknown error|initialization error)|cuInit failed: unknown|"
+    r"CUDA driver initialization failed|(?:cuda\w*|cuInit\w*)[^\n]{0,60}(?<!cli:[ ])initialization error|"
+    r"(?:\b3\)?\W{1,4}|-> ?)initialization error|"
     r"(?:error|returned|code|failed|failure|cudaSuccess|cuInit\D{0,20})\W{0,3}(?P<number>802|803|804|999)\b|"
+    r"(?:CUDA (?:error|failure)(?: code)?|CUDA initialization failure with error|"
+    r"(?:cuInit|cudaGetDevice(?:Count)?)\b[^\n]{0,20}?(?:returned|failed|error|err|->))\W{0,4}(?P<plain>35?)\b(?!\.\d)|"
     r"\b(?:30|999)\)? ?(?::|->|\() ?unknown error",
     "ystem not yet", "SYSTEM_NOT_READY", "SystemNotReady", "orward compatibility", "COMPAT_NOT_SUPPORTED", "unsupported display driver",
     "DRIVER_MISMATCH", "DriverMismatch", "version is insufficient", "InsufficientDriver", "init failure: 3", "ERROR_NOT_INITIALIZED",
     "InitializationError", "ERROR_UNKNOWN", "ErrorUnknown", "CUDA unknown error", "CUDA initialization", "cuInit",
-    "unknown error",
+    "unknown error", "initialization error", "CUDA driver init", "cudaGetDevice", "CUDA error", "CUDA failure",
     *(f"{before}{number}" for before in _BEFORE for number in (802, 803, 804, 999)),
     flags=re.IGNORECASE,
 )  # fmt: skip
 def cuda_error(found: re.Match[str], at: Place) -> CudaError | None:
     """Recognise an error by its name, its sentence or its number beside the word."""
+    if found["plain"]:
+        return CudaError(place=at, number=int(found["plain"]))
     if found["number"]:
         return CudaError(place=at, number=int(found["number"])) if re.search("cu(?:da|Init|BLAS)|Error|error|returned", at.text) else None
     text = found[0].lower()
@@ -80,9 +89,11 @@ class DriverOld(Event):
     r"unsupported CUDA version: driver (?P<has>[1-9]\d*\.\d+) < image (?P<image>\d+\.\d+)|"
     r"requires? (?:at least )?CUDA(?: driver)?(?: version)? ?>?=? ?(?P<needs>\d+\.\d+)[^\n]{0,60}driver|"
     r"the provided PTX was compiled with an unsupported toolchain|CUDA_ERROR_UNSUPPORTED_PTX_VERSION|"
+    r"built for NVIDIA Driver Release [\d.]+ or later, but version [\d.]+ was detected|"
     r"driver (?:version )?(?:is )?too old[^\n]{0,60}",
     "is too old", "too old", "unsatisfied condition", "unsupported CUDA version", "unsupported toolchain", "UNSUPPORTED_PTX",
-    "requires CUDA", "require CUDA",
+    "requires CUDA", "require CUDA", "built for NVIDIA Driver",
+    lines=2,
 )  # fmt: skip
 def driver_old(found: re.Match[str], at: Place) -> DriverOld | None:
     """Recognise PyTorch's number (1000 x major + 10 x minor), an image's requirement and the compiler's complaint."""
@@ -91,6 +102,22 @@ def driver_old(found: re.Match[str], at: Place) -> DriverOld | None:
     coded = found["coded"]
     version = f"{int(coded) // 1000}.{int(coded) % 1000 // 10}" if coded else found["has"]
     return DriverOld(place=at, found=version, wanted=found["wanted"] or found["image"] or found["needs"])
+
+
+class DriverUnseen(Event):
+    """A program found no driver: neither its library nor a module that answers."""
+
+
+@parses(
+    r"Found no NVIDIA driver on your system|The NVIDIA Driver was not detected\. *GPU functionality|"
+    r"libcuda\.so(?:\.1)?['\"]?: cannot open shared object file|libcuda\.so(?:\.1)? => not found|"
+    r"Could not load dynamic library 'libcuda\.so\.1'|CUDA driver library cannot be found|"
+    r"kernel driver does not appear to be running on this host",
+    "no NVIDIA driver on your", "NVIDIA Driver was not detected", "libcuda.so", "driver library cannot be", "kernel driver does not appear",
+)  # fmt: skip
+def driver_unseen(found: re.Match[str], at: Place) -> DriverUnseen:
+    """Recognise PyTorch, the entry point of NVIDIA's images, the loader, TensorFlow and Numba."""
+    return DriverUnseen(place=at)
 
 
 class UvmMissing(Event):
@@ -169,7 +196,8 @@ class NoDevices(Event):
 
 
 @parses(
-    r"No CUDA devices(?: found)?|no CUDA-capable device|There is no device supporting CUDA|CUDA_ERROR_NO_DEVICE|cudaErrorNoDevice",
+    r"No CUDA devices(?: found)?|No CUDA GPUs are available|no CUDA-capable device|"
+    r"There is no device supporting CUDA|CUDA_ERROR_NO_DEVICE|cudaErrorNoDevice",
     "No CUDA devices",
     "no CUDA-capable",
     "no device supporting",

@@ -58,7 +58,8 @@ class SwitchXid(Event):
 def switch_xid(found: re.Match[str], at: Place) -> SwitchXid:
     """Recognise a line of the switch's driver."""
     text = found["text"].lower()
-    fatal = False if "non-fatal" in text or "nonfatal" in text else True if "fatal" in text else None
+    harmless = "non-fatal" in text or "nonfatal" in text or "severity 0 " in text
+    fatal = False if harmless else True if "fatal" in text else None
     return SwitchXid(place=at, number=int(found["number"]), fatal=fatal)
 
 
@@ -129,8 +130,11 @@ class GspTimeout(Event):
 
 
 @parses(
-    r"Timeout after \d+s? of waiting for RPC response from GPU\d*|[Tt]imeout (?:while )?waiting for (?:RPC|GSP)|GSP RPC timeout",
+    r"Timeout after \d+s? of waiting for RPC response from GPU\d*|[Tt]imeout (?:while )?waiting for (?:RPC|GSP)|GSP RPC timeout|"
+    r"GSP Timeout \*|_kgspIsHeartbeatTimedOut: Heartbeat timed out",
     "RPC response from GPU",
+    "GSP Timeout",
+    "IsHeartbeatTimedOut",
     "waiting for RPC",
     "waiting for GSP",
     "GSP RPC",
@@ -138,6 +142,16 @@ class GspTimeout(Event):
 def gsp_timeout(found: re.Match[str], at: Place) -> GspTimeout:
     """Recognise the sentence, which mostly stands in an Xid 119."""
     return GspTimeout(place=at)
+
+
+class GspCrash(Event):
+    """The GPU System Processor reports an exception of its firmware."""
+
+
+@parses(r"GSP-CrashCat Report|GSP task (?:exception|watchdog timeout|panic)", "GSP-CrashCat", "GSP task ")
+def gsp_crash(found: re.Match[str], at: Place) -> GspCrash:
+    """Recognise the heading of its report, and the sentence, which mostly stands in an Xid 120."""
+    return GspCrash(place=at)
 
 
 class TooHot(Event):

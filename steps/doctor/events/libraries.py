@@ -116,7 +116,7 @@ class LibrariesSkipped(Event):
 
 @parses(
     r"(?:Cannot dlopen some GPU libraries|Could not find cuda drivers on your machine|Skipping registering GPU devices|"
-    r"Could not load dynamic library 'libcuda\w*\.so)",
+    r"Could not load dynamic library 'libcuda\w+\.so)",
     "Cannot dlopen some GPU", "find cuda drivers", "Skipping registering GPU", "Could not load dynamic library",
 )  # fmt: skip
 def libraries_skipped(found: re.Match[str], at: Place) -> LibrariesSkipped:

@@ -19,6 +19,8 @@ class CardUnfit(Event):
     most: tuple[int, int] | None = None
     left_out: bool = False
     """Whether the framework itself counted and found no code for the card, also where it lies between the least and the most."""
+    relative: tuple[int, int] | None = None
+    """The nearest capability below the card's, of its own major, that the build has code for: such code runs."""
 
 
 @parses(
@@ -61,7 +63,10 @@ def capability_told(found: re.Match[str], at: Place) -> CardUnfit:
     if found["list"]:
         listed = sorted(_dotted(one) for one in _LISTED.findall(found["list"]))
         place = Place(source=at.source, text=at.text.partition("\n")[0], order=at.order, seconds=at.seconds)
-        return CardUnfit(place=place, card=found["card"], capability=own, least=listed[0], most=listed[-1], left_out=True)
+        relative = next((one for one in reversed(listed) if one[0] == own[0] and one <= own), None)
+        return CardUnfit(
+            place=place, card=found["card"], capability=own, least=listed[0], most=listed[-1], left_out=True, relative=relative
+        )
     least, most = found["least"] or found["low"], found["high"]
     return CardUnfit(
         place=at,
@@ -120,12 +125,13 @@ class Visible(Event):
     """A script or a session sets which GPUs a program may see; `value` as it is written, without quotes."""
 
     value: str
+    name: str = "CUDA_VISIBLE_DEVICES"
 
 
 @parses(
-    r"CUDA_VISIBLE_DEVICES['\"]?\]? *[=:] *(?P<quote>['\"]?)(?P<value>[\w,.\-/]*)(?P=quote)",
-    "CUDA_VISIBLE_DEVICES",
+    r"\b(?P<name>(?:CUDA|NVIDIA)_VISIBLE_DEVICES)['\"]?\]? *[=:] *(?P<quote>['\"]?)(?P<value>[\w,.\-/]*)(?P=quote)",
+    "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES",
 )  # fmt: skip
 def visible(found: re.Match[str], at: Place) -> Visible:
     """Recognise an export, an assignment before a command, and os.environ[…] = …."""
-    return Visible(place=at, value=found["value"])
+    return Visible(place=at, value=found["value"], name=found["name"])

@@ -21,6 +21,7 @@ class KfdClosed(Event):
 
 _KFD: tuple[tuple[str, KfdTrouble], ...] = (
     ("permission denied", "permission"),
+    ("operation not permitted", "permission"),
     ("cannot allocate memory", "memory"),
     ("invalid argument", "invalid"),
     ("no such file", "absent"),
@@ -35,7 +36,8 @@ _KFD: tuple[tuple[str, KfdTrouble], ...] = (
 
 
 @parses(
-    r"/dev/kfd\b.{0,80}?(?P<why>Permission denied|Cannot allocate memory|Invalid argument|No such file|No such device|"
+    r"/dev/kfd\b.{0,80}?(?P<why>Permission denied|Operation not permitted|Cannot allocate memory|Invalid argument|No such file|"
+    r"No such device|"
     r"\b(?:EACCES|EPERM|ENOMEM|EINVAL|ENOENT|ENXIO)\b)",
     "/dev/kfd",
     lines=2,
@@ -90,7 +92,8 @@ class KfdUnsupported(Event):
 
 
 @parses(
-    r"kfd[^\n]{0,40}?(?P<chip>[A-Z][A-Z0-9_]{3,20})? *not supported in kfd|kfd: skipped device [0-9a-f:]+, PCI rejects atomics|"
+    r"kfd[^\n]{0,40}?(?P<chip>[A-Z][A-Z0-9_]{3,20})? *not supported in kfd|"
+    r"kfd: (?:amdgpu: )?skipped device [0-9a-f:]+, PCI rejects atomics|"
     r"kfd not supported on this ASIC|DID (?P<id>[0-9a-f]{4}) is missing in supported_devices|"
     r"GPU (?:device )?[0-9a-f:]* ?(?:is )?not supported by (?:amd)?kfd",
     "not supported in kfd",
@@ -155,17 +158,16 @@ class AcquireFailed(Event):
 
 @parses(
     r"synStatus[ =]*(?P<number>\d+)(?P<words> \[[^\]]*\])?|synDeviceAcquire\b[^\n]{0,120}?synapse error:? ?(?P<other>\d+)|"
-    r"Device already acquired|"
+    r"Device already acquired|habanalabs[^\n]{0,60}Can't open \S+ because another user is|"
     r"(?:Failed to acquire|acquire failed)[^\n]{0,80}(?:busy|in use)",
-    "synStatus", "synDeviceAcquire", "already acquired", "acquire failed", "Failed to acquire",
+    "synStatus", "synDeviceAcquire", "already acquired", "acquire failed", "Failed to acquire", "because another user",
 )  # fmt: skip
 def acquire_failed(found: re.Match[str], at: Place) -> AcquireFailed:
     """Recognise synapse's status of an acquire."""
     number = found["number"] or found["other"]
     text = found[0].lower()
-    return AcquireFailed(
-        place=at, number=int(number) if number else None, acquired="already acquired" in text or "busy" in text or "in use" in text
-    )
+    taken = any(word in text for word in ("already acquired", "busy", "in use", "another user"))
+    return AcquireFailed(place=at, number=int(number) if number else None, acquired=taken)
 
 
 class ServerType(Event):
@@ -207,7 +209,8 @@ class HabanaRdmaMissing(Event):
 
 
 @parses(
-    r"find matching Habana IB device|habanalabs_ib: (?:Unknown symbol|disagrees about version)|no hlib_\d+|[Cc]ould not find hlib",
+    r"find matching Habana IB device|habanalabs_ib'?: (?:Unknown symbol|disagrees about version)|no hlib_\d+|[Cc]ould not find hlib|"
+    r"Module habanalabs_ib not found",
     "Habana IB device",
     "habanalabs_ib",
     "hlib",
@@ -236,8 +239,10 @@ class HabanaDead(Event):
 @parses(
     r"habanalabs[ ,:]*(?:accel\w*|hl)?(?P<card>\d+)?:? ?[^\n]{0,60}"
     r"(?:CPU-CP timeout|failed to initialize CPU|Failed to load firmware|[Ff]ailed to communicate with [Dd]evice CPU)|"
-    r"Failed to initialize (?P<other>\S+)\. Device is NOT usable|[Dd]evice boot (?:error|timeout)[^\n]{0,40}hl",
-    "CPU-CP timeout", "NOT usable", "initialize CPU H/W", "communicate with Device CPU", "Device boot",
+    r"Failed to initialize (?P<other>\S+)\. Device(?: \S+)? is NOT usable|[Dd]evice boot (?:error|timeout)[^\n]{0,40}hl|"
+    r"habanalabs[^\n]{0,40}(?:Device boot error - |CPU boot ready (?:status )?timeout|Device CPU packet timeout)",
+    "CPU-CP timeout", "NOT usable", "initialize CPU H/W", "communicate with Device CPU", "Device boot", "CPU boot ready",
+    "CPU packet timeout",
 )  # fmt: skip
 def habana_dead(found: re.Match[str], at: Place) -> HabanaDead:
     """Recognise habanalabs' words for a card whose processor does not answer."""

@@ -44,7 +44,8 @@ def own_libraries(seen: Evidence, candidate: Candidate) -> Plan:
 @repairs("cuda-visible-devices-hides-gpus")
 def all_cards(seen: Evidence, candidate: Candidate) -> Plan:
     """Return the environment without the variable."""
-    return Plan(steps=_unset(seen, "CUDA_VISIBLE_DEVICES", "all-cards"), verify=proof("torch"))
+    variable = str(candidate.params.get("name", "CUDA_VISIBLE_DEVICES"))
+    return Plan(steps=_unset(seen, variable, "all-cards"), verify=proof("torch"))
 
 
 @repairs("compat-libcuda-shadows-newer-driver")

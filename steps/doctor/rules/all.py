@@ -27,6 +27,7 @@ from steps.doctor.rules import (
     ssh_installer,
     wsl,
     xid,
+    xid_memory,
 )
 from steps.doctor.rules.base import Rule, rules_of
 
@@ -36,5 +37,5 @@ def rules() -> tuple[Rule, ...]:
     """Return the rules of all categories."""
     return rules_of(
         apt_state, container, cuda_runtime, cudnn, disk_network, dkms, driver_mismatch, framework, gaudi, healthy, kernel, mixed_install,
-        nccl, nouveau, pcie_firmware, permission, power_thermal, rocm, secure_boot, ssh_installer, wsl, xid,
+        nccl, nouveau, pcie_firmware, permission, power_thermal, rocm, secure_boot, ssh_installer, wsl, xid, xid_memory,
     )  # fmt: skip

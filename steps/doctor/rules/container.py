@@ -5,9 +5,21 @@ from __future__ import annotations
 import re
 
 from steps.doctor import numbers
-from steps.doctor.events.containers import BindMounted, CdiRefused, DesktopContext, FileGone, HookFailed, NoGpuRuntime, ToolMissing
+from steps.doctor.events.containers import (
+    BindMounted,
+    CdiRefused,
+    CgroupsLeft,
+    DesktopContext,
+    DeviceRules,
+    FileGone,
+    HookFailed,
+    NoGpuRuntime,
+    ToolMissing,
+)
+from steps.doctor.events.cuda import DriverUnseen
 from steps.doctor.events.faults import GspTimeout, Xid
 from steps.doctor.events.nvml import NvmlError
+from steps.doctor.events.peers import CardNamed
 from steps.doctor.evidence import Evidence
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
 from steps.doctor.told import Fact, fact
@@ -26,7 +38,7 @@ def inside(seen: Evidence, error: NvmlError | None) -> bool:
     """Whether an error was printed inside a container, by its source or by the command before it."""
     if error is None or error.place.in_container:
         return error is not None
-    entered = any("exec" in one.words for one in seen.commands(*_STARTS))
+    entered = any({"exec", "logs"} & set(one.words) for one in seen.commands(*_STARTS))
     return (entered or started(seen) is not None) and error.place.source.endswith(".log")
 
 
@@ -35,9 +47,9 @@ def host_works(seen: Evidence) -> bool:
     return seen.driver_answers is True or seen.host.run(("nvidia-smi", "-L")).stdout.startswith("GPU ")
 
 
-def _no_cgroups(seen: Evidence) -> Fact | None:
+def _no_cgroups(seen: Evidence) -> Fact | CgroupsLeft | None:
     line = re.search(r"^\s*no-cgroups\s*=\s*true", seen.host.read(RUNTIME) or "", re.MULTILINE)
-    return fact("true", RUNTIME, line[0].strip()) if line else None
+    return fact("true", RUNTIME, line[0].strip()) if line else seen.first(CgroupsLeft)
 
 
 # --- the host --------------------------------------------------------------------------------------
@@ -48,7 +60,8 @@ def no_driver(seen: Evidence) -> Answer:
     """The driver's library and tool are missing on the host itself."""
     failed = seen.first(HookFailed, lambda event: event.reason == "no-library")
     library = seen.first(NvmlError, lambda event: event.trouble == "library-not-found" and not event.place.in_container)
-    if failed is None and library is None:
+    unseen = seen.first(DriverUnseen, lambda event: not event.place.in_container and "was not detected" not in event.place.text)
+    if failed is None and library is None and (unseen is None or seen.versions.loaded or seen.system.wsl):
         return None
     tool = _tool_missing_on_host(seen)
     if host_works(seen):
@@ -56,7 +69,8 @@ def no_driver(seen: Evidence) -> Answer:
     packages = [row for row in seen.packages.rows if row.driver and row.installed]
     if packages:
         return out(packages[0])
-    return found(CERTAIN if tool else LIKELY, failed, library, tool)
+    sure = CERTAIN if tool else LIKELY if failed or library else POSSIBLE
+    return found(sure, failed, library, unseen, tool)
 
 
 def _tool_missing_on_host(seen: Evidence) -> Fact | ToolMissing | None:
@@ -73,13 +87,23 @@ def _tool_missing_on_host(seen: Evidence) -> Fact | ToolMissing | None:
 def lost_cgroup(seen: Evidence) -> Answer:
     """NVML fails inside a container that had the GPU, and the host's works."""
     error = seen.nvml("unknown-error")
-    if error is None or not inside(seen, error):
+    if error is None or not (inside(seen, error) or seen.has(DeviceRules) or _worked_before(seen, error)):
         return None
     option = _no_cgroups(seen)
     if option is not None:
         return out(option)
     works = fact("GPU", "nvidia-smi -L") if host_works(seen) else None
-    return found(STRONG if works else LIKELY, error, works, _systemd(seen))
+    rules = seen.first(DeviceRules, lambda event: event.made)
+    before = _worked_before(seen, error)
+    return found(CERTAIN if rules else STRONG if works or before else LIKELY, error, rules, before, works, _systemd(seen))
+
+
+def _worked_before(seen: Evidence, error: NvmlError | None) -> CardNamed | None:
+    """Return a card that the source of an error named before it."""
+    if error is None:
+        return None
+    at = error.place
+    return seen.first(CardNamed, lambda event: event.place.source == at.source and event.place.order < at.order)
 
 
 def _systemd(seen: Evidence) -> Fact | None:

@@ -6,12 +6,12 @@ import re
 
 from steps.doctor import numbers
 from steps.doctor.events.containers import HookFailed, ToolMissing
-from steps.doctor.events.cuda import CudaError, DriverOld, FabricManager, NoDevices, SymbolMissing, UvmMissing
+from steps.doctor.events.cuda import CudaError, DriverOld, DriverUnseen, FabricManager, NoDevices, SymbolMissing, UvmMissing
 from steps.doctor.events.kernel import ModuleNotFound
 from steps.doctor.events.libraries import CudnnVersions
 from steps.doctor.evidence import Evidence
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, WEAK, Answer, found, out, rule
-from steps.doctor.rules.container import started
+from steps.doctor.rules.container import host_works, started
 from steps.doctor.told import Fact, fact
 
 
@@ -107,6 +107,9 @@ def hmm(seen: Evidence) -> Answer:
     failed = error(seen, 3)
     if failed is None:
         return None
+    waiting = error(seen, 802)
+    if waiting is not None:
+        return out(waiting)
     parameter = (seen.host.read("/sys/module/nvidia_uvm/parameters/uvm_disable_hmm") or "").strip()
     if parameter == "Y":
         return out(fact("Y", "/sys/module/nvidia_uvm/parameters/uvm_disable_hmm"))
@@ -134,7 +137,7 @@ def uvm(seen: Evidence) -> Answer:
     unloaded = seen.modules.loads("nvidia_uvm") is False and seen.modules.loads("nvidia") is True
     module = fact("absent", "lsmod", "nvidia, but no nvidia_uvm") if unloaded else None
     woke = next((event for event in seen.all(CudaError) if re.search(r"suspend|resume", event.place.text, re.IGNORECASE)), None)
-    absent = seen.first(UvmMissing)
+    absent = seen.first(UvmMissing) or seen.first(ModuleNotFound, lambda event: event.module.replace("-", "_") == "nvidia_uvm")
     if failed is None:
         if error(seen, 3) is not None and module is not None:
             return found(LIKELY, error(seen, 3), module)
@@ -179,7 +182,7 @@ def too_old(seen: Evidence) -> Answer:
     """The driver supports less than what is asked for."""
     said = seen.first(DriverOld, lambda event: event.found is not None or event.wanted is not None) or seen.first(DriverOld)
     hook = seen.first(HookFailed, lambda event: event.reason == "requirement")
-    insufficient = error(seen, 35)
+    insufficient = seen.first(CudaError, lambda event: event.number == 35 and "cupti" not in event.place.text)
     supported = _cuda(seen)
     wanted = (said.wanted if said else None) or (hook.wanted if hook else None)
     if wanted and supported is not None and numbers.parts(wanted) <= numbers.parts(supported.value):
@@ -196,6 +199,11 @@ def too_old(seen: Evidence) -> Answer:
     return found(LIKELY, insufficient, supported, **told)
 
 
+def _driver_unseen_inside(seen: Evidence) -> DriverUnseen | None:
+    """Return a program's word that there is no driver, inside a container or from an image's own entry point."""
+    return seen.first(DriverUnseen, lambda event: event.place.in_container or "was not detected" in event.place.text)
+
+
 def _tool_missing_inside(seen: Evidence) -> ToolMissing | None:
     return seen.first(ToolMissing, lambda event: event.place.in_container)
 
@@ -206,12 +214,12 @@ def not_injected(seen: Evidence) -> Answer:
     insufficient = error(seen, 35)
     missing = _tool_missing_inside(seen)
     library = seen.nvml("library-not-found")
-    inside = library if library is not None and library.place.in_container else None
+    inside = library if library is not None and library.place.in_container else _driver_unseen_inside(seen)
     version = next((one for one in seen.versions.loaded if one.place.in_container), None)
     if missing is None and inside is None:
         return None
     if insufficient is None and version is None:
-        return found(POSSIBLE, missing, inside)
+        return found(STRONG if host_works(seen) else LIKELY if isinstance(inside, DriverUnseen) else POSSIBLE, missing, inside)
     return found(CERTAIN if insufficient else STRONG, insufficient, missing, inside, version)
 
 

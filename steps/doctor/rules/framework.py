@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from steps.doctor.events.builds import CompilerDiffers, CompilerRefused, CpuBuild, HeaderMissing, PackageGone, Wheel
+from steps.doctor.events.containers import HookFailed
 from steps.doctor.events.libraries import LibrariesSkipped
 from steps.doctor.events.python import CardUnfit, NoGpuSeen, NoKernelImage, Visible
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts import libraries
 from steps.doctor.numbers import whole
-from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
-from steps.doctor.told import Fact, fact
+from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, Candidate, found, out, rule
+from steps.doctor.told import Place
 
 # --- kernels for the card -------------------------------------------------------------------------
 
@@ -23,7 +24,7 @@ def _beyond(event: CardUnfit) -> str | None:
         return "older"
     if event.most is not None and own[0] > event.most[0]:
         return "newer"
-    if event.most is not None and own > event.most:
+    if (event.most is not None and own > event.most) or event.relative is not None:
         return "near"
     return None if (event.most or event.least) and not event.left_out else "unlisted"
 
@@ -37,7 +38,7 @@ def same_major(seen: Evidence) -> Answer:
     failed = seen.first(NoKernelImage)
     if failed is not None:
         return out(failed)
-    return found(STRONG, near, card=near.card or "?", own=_spelt(near.capability), most=_spelt(near.most))
+    return found(STRONG, near, card=near.card or "?", own=_spelt(near.capability), most=_spelt(near.relative or near.most))
 
 
 @rule("wheel-lacks-gpu-kernels")
@@ -144,33 +145,49 @@ def compiler_too_new(seen: Evidence) -> Answer:
 
 @rule("cuda-visible-devices-hides-gpus")
 def hidden(seen: Evidence) -> Answer:
-    """A program sees no GPU, and the variable names none that is there."""
+    """A program sees no GPU, and the variable names none that is there; or the hook of a container knows no such GPU."""
+    unknown = seen.first(HookFailed, lambda event: event.device is not None)
+    if unknown is not None:
+        return found(STRONG, unknown, *seen.cards.cards[:2], name="NVIDIA_VISIBLE_DEVICES", value=unknown.device or "?")
     none = seen.first(NoGpuSeen)
-    told = _told_visible(seen) if none is not None else None
-    if none is None or told is None:
+    if none is None:
         return None
-    count = _gpus(seen)
+    answers = [_hides(seen, none, told) for told in _told_visible(seen)]
+    strongest = max((one for one in answers if isinstance(one, Candidate)), key=lambda one: one.strength, default=None)
+    return strongest or next((one for one in answers if one is not None), None)
+
+
+_NOTHING = ("-1", "NoDevFiles", "none", "void")
+
+
+def _hides(seen: Evidence, none: NoGpuSeen, told: Visible) -> Answer:
+    """Return whether what one variable is set to leaves a program without a GPU."""
     words = [word.strip() for word in told.value.split(",") if word.strip()]
-    if not words or words[0] in ("-1", "NoDevFiles", "none"):
-        return found(CERTAIN, none, told, variant="all", value=told.value)
-    first = whole(words[0])
+    if not words or words[0] in _NOTHING:
+        return found(CERTAIN, none, told, variant="all", name=told.name, value=told.value)
+    first, count = whole(words[0]), _gpus(seen)
     if first is None:
         return None
     if count is None:
-        return found(LIKELY, none, told, value=told.value) if first > 0 else None
+        return found(LIKELY, none, told, name=told.name, value=told.value) if first > 0 else None
     if first < count:
         return out(told)
-    return found(CERTAIN, none, told, *seen.cards.cards[:2], value=told.value)
+    return found(CERTAIN, none, told, *seen.cards.cards[:2], name=told.name, value=told.value)
 
 
-def _told_visible(seen: Evidence) -> Visible | Fact | None:
-    """Return what the variable is set to, in a person's environment or in what they ran."""
+def _told_visible(seen: Evidence) -> tuple[Visible, ...]:
+    """Return what the variables are set to, in a person's environment, or else in what they ran."""
     text = seen.host.run(("env",)).stdout
-    for line in text.splitlines():
-        name, equals, value = line.partition("=")
-        if name == "CUDA_VISIBLE_DEVICES" and equals:
-            return fact(value.strip(), "env", line)
-    return seen.first(Visible)
+    lines = (line.partition("=") for line in text.splitlines())
+    own = [
+        Visible(place=Place(source="env", text=f"{name}={value}"), value=value.strip())
+        for name, equals, value in lines
+        if name == _VARIABLE and equals
+    ]
+    return tuple(own) or seen.all(Visible)
+
+
+_VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 
 def _gpus(seen: Evidence) -> int | None:

@@ -6,11 +6,11 @@ import re
 
 from steps.doctor.events.vendors import AcquireFailed, HabanaDead, HabanaRdmaMissing, HabanaRelease, NoPorts, ServerType
 from steps.doctor.evidence import Evidence
-from steps.doctor.rules.base import CERTAIN, LIKELY, STRONG, Answer, found, out, rule
+from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
 from steps.doctor.told import Fact, fact
 
-_BUSY = 20
-"""Synapse's status for a device that could not be acquired."""
+_BUSY, _GENERIC = 20, 26
+"""Synapse's status for a device that could not be acquired, and the one for any other reason."""
 
 
 def _unacquired(seen: Evidence) -> AcquireFailed | None:
@@ -22,9 +22,10 @@ def _unacquired(seen: Evidence) -> AcquireFailed | None:
 def in_use(seen: Evidence) -> Answer:
     """The card is taken, and nothing else is complained about."""
     failed = _unacquired(seen)
-    if failed is None:
-        return None
     other = seen.first(ServerType)
+    if failed is None:
+        generic = seen.first(AcquireFailed, lambda event: event.number == _GENERIC)
+        return found(POSSIBLE, generic, _holder(seen)) if generic is not None and other is None else None
     if other is not None:
         return out(other)
     return found(STRONG if failed.acquired else LIKELY, failed, _holder(seen))

@@ -72,8 +72,19 @@ def selinux(seen: Evidence) -> Answer:
     if mode in ("Permissive", "Disabled"):
         return out(fact(mode, "getenforce"))
     if denied is None:
-        return None
+        return _unrecorded(seen, mode)
     return found(CERTAIN if error or mode == "Enforcing" else STRONG, denied, error, fact(mode, "getenforce") if mode else None)
+
+
+def _unrecorded(seen: Evidence, mode: str) -> Answer:
+    """Return how likely it is without a record: root in a container is refused what the nodes allow, where SELinux is the custom."""
+    error = seen.nvml("no-permission")
+    if error is None or not inside(seen, error) or _rootless(seen) is not None:
+        return None
+    if mode == "Enforcing":
+        return found(LIKELY, error, fact(mode, "getenforce"))
+    custom = {seen.system.id, *seen.system.like} & {"rhel", "fedora"}
+    return found(POSSIBLE, error) if custom else None
 
 
 @rule("rootless-container-loses-group")

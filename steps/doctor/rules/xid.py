@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 from steps.doctor.events.bus import Unreachable
@@ -10,34 +9,30 @@ from steps.doctor.events.faults import (
     Busy,
     EccSaid,
     FellOff,
+    GspCrash,
     GspTimeout,
     IllegalAccess,
     LinkErrors,
     LinkSaid,
     PowerUnitHalted,
-    RemapFailed,
     ResetWanted,
     SwitchXid,
     TooHot,
     Xid,
 )
 from steps.doctor.evidence import Evidence
-from steps.doctor.numbers import whole
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, WEAK, Answer, found, out, rule
-from steps.doctor.told import Fact
 
 # NVIDIA's numbers: https://docs.nvidia.com/deploy/xid-errors/
 MEMORY_ACCESS, ENGINE, CHANNEL, PREEMPTIVE = 31, 13, 43, 45
 DOUBLE_BIT, REMAPPED, REMAP_FAILED, CONTAINED, UNCONTAINED, FIRMWARE_ECC = 48, 63, 64, 94, 95, 140
+DRAM_ECC, SRAM_ECC = 171, 172
+HARD = (DOUBLE_BIT, UNCONTAINED, FIRMWARE_ECC, DRAM_ECC, SRAM_ECC)
 HALTED, NVLINK, FELL_OFF, GSP_SILENT, GSP_CRASHED, RECOVERY = 62, 74, 79, 119, 120, 154
 BLACKWELL_LINKS = range(144, 151)
 AFTER_EFFECTS = frozenset((PREEMPTIVE, RECOVERY))
 """Numbers that only say that something else came before."""
-MEMORY = frozenset((DOUBLE_BIT, REMAPPED, REMAP_FAILED, CONTAINED, UNCONTAINED, FIRMWARE_ECC))
-SRAM_LIMIT = 4
-"""More aggregate errors of this kind are a reason to replace a card (NVIDIA's GPU memory error management)."""
-MANY_ROWS = 8
-"""Remapped rows from which on repetition is no chance any more: a bank has as many spares."""
+MEMORY = frozenset((*HARD, REMAPPED, REMAP_FAILED, CONTAINED))
 
 
 def xids(seen: Evidence, *numbers: int) -> tuple[Xid, ...]:
@@ -58,7 +53,9 @@ def gsp_crash(seen: Evidence) -> Answer:
     """The firmware reports an exception of its own."""
     crash = next(iter(xids(seen, GSP_CRASHED)), None)
     if crash is None:
-        silent = next(iter(xids(seen, GSP_SILENT)), None)
+        silent, said = next(iter(xids(seen, GSP_SILENT)), None), seen.first(GspCrash)
+        if said is not None:
+            return found(STRONG, said)
         return out(silent) if silent is not None else None
     return found(CERTAIN, crash)
 
@@ -169,7 +166,8 @@ def illegal_access(seen: Evidence) -> Answer:
     faults = xids(seen, MEMORY_ACCESS, ENGINE)
     cards = _by_card(faults)
     if said is None and not faults:
-        return None
+        stopped = xids(seen, CHANNEL)
+        return found(POSSIBLE, *stopped[:2]) if stopped and _first_fault(seen) == stopped[0] else None
     worse = next((event for event in seen.all(Xid) if event.number in MEMORY or event.number in (FELL_OFF, NVLINK, GSP_SILENT)), None)
     if worse is not None or seen.has(EccSaid):
         return out(worse, seen.first(EccSaid))
@@ -196,111 +194,3 @@ def faulty(seen: Evidence) -> Answer:
         return out(memory, said)
     events = _by_card(faults)[repeated[0]]
     return found(LIKELY + 0.05, *events[:3], card=repeated[0])
-
-
-# --- memory ---------------------------------------------------------------------------------------
-
-
-def _rows(seen: Evidence, path: str) -> Fact | None:
-    """Return a reading about memory that is not zero and not "No"."""
-    for one in seen.readings:
-        value = one.at(path)
-        if value is not None and value.value.strip().lower() not in ("0", "no", "n/a", "none", "not active"):
-            return value
-    return None
-
-
-def _count(fact: Fact | None) -> int:
-    head = (fact.value.split() or ["0"])[0] if fact is not None else "0"
-    return whole(head) or 0
-
-
-@rule("gpu-memory-failing")
-def memory_failing(seen: Evidence) -> Answer:
-    """The card cannot repair its memory any more, or has to again and again."""
-    failed = next(iter(xids(seen, REMAP_FAILED)), None) or seen.first(RemapFailed) or _rows(seen, "Remapping Failure Occurred")
-    failed = failed or next(
-        (value for line in seen.answers if (value := line.at("remapped_rows.failure")) and value.value.lower() in ("yes", "1")), None
-    )
-    if failed is not None:
-        return found(CERTAIN, failed, _rows(seen, "Remapped Rows/Uncorrectable Error"))
-    sram = next((value for one in seen.readings if _count(value := one.at("Aggregate/SRAM Uncorrectable")) > SRAM_LIMIT), None)
-    if sram is not None:
-        return found(CERTAIN, sram, seen.first(EccSaid))
-    threshold = _rows(seen, "SRAM Threshold Exceeded")
-    if threshold is not None:
-        return found(CERTAIN, threshold)
-    rows = _rows(seen, "Remapped Rows/Uncorrectable Error")
-    repairs = Counter(event.address for event in xids(seen, REMAPPED))
-    repeated = next((card for card, times in repairs.items() if times > 1), None)
-    events = [event for event in xids(seen, *MEMORY) if event.address == repeated]
-    if repeated is not None:
-        return found(STRONG if _count(rows) >= MANY_ROWS or len(events) > 3 else LIKELY, *events[:4], rows)
-    if _count(rows) >= MANY_ROWS:
-        return found(LIKELY, rows, *xids(seen, *MEMORY)[:2])
-    return None
-
-
-@rule("uncorrectable-memory-error")
-def uncorrectable(seen: Evidence) -> Answer:
-    """A memory error that could not be corrected, and nothing that says more."""
-    hard = next(iter(xids(seen, DOUBLE_BIT, UNCONTAINED, FIRMWARE_ECC)), None)
-    said = seen.first(EccSaid)
-    waits = _pending(seen)
-    if waits is not None:
-        # The repair that this error led to is on record: what is to be done follows from that.
-        return found(POSSIBLE, hard, said) if hard is not None or said is not None else None
-    volatile = _rows(seen, "Volatile/DRAM Uncorrectable") or _rows(seen, "Volatile/SRAM Uncorrectable")
-    contained = next((event for event in xids(seen, CONTAINED) if event.contained), None)
-    if hard is None and contained is not None:
-        return out(contained)
-    if hard is None:
-        return found(LIKELY, said, volatile) if said is not None else None
-    return found(STRONG, hard, said, volatile)
-
-
-@rule("ecc-error-contained")
-def contained(seen: Evidence) -> Answer:
-    """The error ended one program only, and the card needs no reset."""
-    events = [event for event in xids(seen, CONTAINED) if "RST: Yes" not in event.text]
-    hard = next(iter(xids(seen, DOUBLE_BIT, UNCONTAINED, FIRMWARE_ECC)), None)
-    if not events:
-        return out(hard) if hard is not None else None
-    if hard is not None:
-        return found(WEAK, *events[:2])
-    return found(STRONG if any(event.contained for event in events) else LIKELY, *events[:2])
-
-
-_WAITS = ("Remapped Rows/Pending", "Retired Pages/Pending", "Retired pages/Pending", "Pending Page Blacklist")
-
-
-def _pending(seen: Evidence) -> Fact | None:
-    """Return the reading that says that a row or a page waits for a reset: of a whole `-q`, of its last lines, or of a query."""
-    for one in seen.readings:
-        for path in _WAITS:
-            if one.active(path) and (value := one.at(path)):
-                return value
-        if one.active("Pending") and (value := next((told for key, told in one.values if key == "Pending"), None)):
-            return value
-    names = ("remapped_rows.pending", "retired_pages.pending")
-    told = (value for line in seen.answers for name in names if (value := line.at(name)))
-    return next((value for value in told if value.value.lower() in ("yes", "1")), None)
-
-
-def _not_pending(seen: Evidence) -> Fact | None:
-    """Return the reading that says that nothing waits for a reset any more, or `None`: then the log is all there is."""
-    told = (value for one in seen.readings for path in _WAITS if one.active(path) is False and (value := one.at(path)))
-    asked = (value for line in seen.answers if (value := line.at("remapped_rows.pending")) and value.value.lower() in ("no", "0"))
-    return next(iter((*told, *asked)), None)
-
-
-@rule("memory-repair-pending-reset")
-def repair_pending(seen: Evidence) -> Answer:
-    """A row was replaced, and a reset makes it so."""
-    pending, done = _pending(seen), _not_pending(seen)
-    noted = next(iter(xids(seen, REMAPPED)), None)
-    if pending is None and done is not None:
-        return out(done)
-    if pending is None and noted is None:
-        return None
-    return found(STRONG if pending is not None else LIKELY, pending, noted)
