@@ -12,6 +12,7 @@ from steps.doctor.events import (
     cuda,
     dkms,
     faults,
+    gloo,
     kernel,
     libraries,
     nccl,
@@ -34,8 +35,8 @@ from steps.doctor.events.reading import Reader
 def parsers() -> tuple[Parser, ...]:
     """Return the parsers of all origins."""
     return parsers_of(
-        builds, bus, complaints, containers, cuda, dkms, faults, kernel, libraries, nccl, nodes, nvml, outcomes, packages, peers, python,
-        repositories, runs, typed, vendors,
+        builds, bus, complaints, containers, cuda, dkms, faults, gloo, kernel, libraries, nccl, nodes, nvml, outcomes, packages, peers,
+        python, repositories, runs, typed, vendors,
     )  # fmt: skip
 
 

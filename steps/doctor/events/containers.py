@@ -45,7 +45,7 @@ def hook_failed(found: re.Match[str], at: Place) -> HookFailed:
     """Recognise the tool's errors."""
     text = found["text"]
     wanted = re.search(r"cuda ?>= ?(\d+\.\d+)", found[0])
-    device = re.search(r"device error: (?:unknown device id: )?(?P<id>[\w-]+)(?:: unknown device| *$|:)", found[0])
+    device = re.search(r"device error: (?:unknown device id: )?(?P<id>\d+|(?:GPU|MIG)-[\w/-]+)", found[0])
     reason: Literal["no-library", "timeout", "no-device", "requirement", "mismatch", "other"] = (
         "no-library" if "load library failed" in text or "libnvidia-ml.so" in text
         else "timeout" if "timed out" in text

@@ -202,6 +202,18 @@ def ecc_said(found: re.Match[str], at: Place) -> EccSaid:
     return EccSaid(place=at)
 
 
+class EccCounted(Event):
+    """The table of nvidia-smi counts errors of a card that could not be corrected."""
+
+    count: int
+
+
+@parses(r"\.\d +O(?:n|ff) +\| +(?P<count>[1-9]\d*) \|\s*$", ".0 Off |", ".0  On |", ".0 On |")
+def ecc_counted(found: re.Match[str], at: Place) -> EccCounted:
+    """Recognise a card's row by its address and the display before the count."""
+    return EccCounted(place=at, count=int(found["count"]))
+
+
 class IllegalAccess(Event):
     """A program reached for memory that is not its own."""
 

@@ -106,7 +106,7 @@ class ConnectFailed(Event):
     bridge: bool
 
 
-_REASONS: tuple[tuple[str, ConnectReason], ...] = (
+CONNECT_REASONS: tuple[tuple[str, ConnectReason], ...] = (
     ("refused", "refused"),
     ("no route to host", "no-route"),
     ("113", "no-route"),
@@ -133,8 +133,8 @@ _REASONS: tuple[tuple[str, ConnectReason], ...] = (
 def connect_failed(found: re.Match[str], at: Place) -> ConnectFailed | None:
     """Recognise NCCL's, gloo's and Open MPI's messages with the address and the reason."""
     why = found["why"].lower()
-    reason: ConnectReason | None = next((named for words, named in _REASONS if words in why), None)
-    return ConnectFailed(place=at, address=found["address"], reason=reason, bridge=_of_bridge(found["address"])) if reason else None
+    reason: ConnectReason | None = next((named for words, named in CONNECT_REASONS if words in why), None)
+    return ConnectFailed(place=at, address=found["address"], reason=reason, bridge=of_bridge(found["address"])) if reason else None
 
 
 @parses(
@@ -145,7 +145,7 @@ def store_timed_out(found: re.Match[str], at: Place) -> ConnectFailed | None:
     """Recognise PyTorch's store, which gives the reason first; within one host it is no matter of networks."""
     if found["address"].startswith("127."):
         return None
-    return ConnectFailed(place=at, address=found["address"], reason="timeout", bridge=_of_bridge(found["address"]))
+    return ConnectFailed(place=at, address=found["address"], reason="timeout", bridge=of_bridge(found["address"]))
 
 
 class ConnectUnnamed(Event):
@@ -163,14 +163,15 @@ class ConnectUnnamed(Event):
 def connect_unnamed(found: re.Match[str], at: Place) -> ConnectUnnamed:
     """Recognise NCCL's retries, its first releases, and PyTorch's store that is named and not numbered."""
     why = found["why"].lower()
-    return ConnectUnnamed(place=at, reason=next(named for words, named in _REASONS if words in why))
+    return ConnectUnnamed(place=at, reason=next(named for words, named in CONNECT_REASONS if words in why))
 
 
 _BRIDGES = ("172.17.0.0/16", "172.18.0.0/15", "172.20.0.0/14", "10.88.0.0/16", "10.89.0.0/16")
 """Docker's first networks (its pool begins at 172.17 and goes on by /16) and podman's."""
 
 
-def _of_bridge(address: str) -> bool:
+def of_bridge(address: str) -> bool:
+    """Whether an address is of a network that a container engine makes by itself."""
     try:
         return any(ipaddress.ip_address(address) in ipaddress.ip_network(one) for one in _BRIDGES)
     except ValueError:

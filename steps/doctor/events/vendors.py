@@ -50,19 +50,20 @@ def kfd_closed(found: re.Match[str], at: Place) -> KfdClosed:
 
 
 class NotInGroup(Event):
-    """A tool says that the user is not in the group that may compute."""
+    """A tool says that the user is not in the group that may compute; "nogroup" is one that has no number here."""
 
     group: str
 
 
 @parses(
-    r"(?:not (?:a )?member of|not in(?: the)?|is not in) [\"']?(?P<group>render|video)[\"']? group|"
-    r"user .{0,40}not .{0,20}[\"'](?P<other>render|video)[\"']",
-    "member of", "not in the", 'not in "',
+    r"(?:not (?:a )?member of|not in(?: the)?|is not in) [\"']?(?P<group>render|video|nogroup|nobody)[\"']? group|"
+    r"user .{0,40}not .{0,20}[\"'](?P<other>render|video)[\"']|"
+    r"permissions not set up properly\b.{0,60}\badd you user account to the (?P<asked>render|video) group",
+    "member of", "not in the", 'not in "', "permissions not set up properly",
 )  # fmt: skip
 def not_in_group(found: re.Match[str], at: Place) -> NotInGroup:
-    """Recognise rocminfo's hint."""
-    return NotInGroup(place=at, group=found["group"] or found["other"])
+    """Recognise rocminfo's hint and ollama's."""
+    return NotInGroup(place=at, group=found["group"] or found["other"] or found["asked"])
 
 
 class Groups(Event):
@@ -158,14 +159,16 @@ class AcquireFailed(Event):
 
 @parses(
     r"synStatus[ =]*(?P<number>\d+)(?P<words> \[[^\]]*\])?|synDeviceAcquire\b[^\n]{0,120}?synapse error:? ?(?P<other>\d+)|"
-    r"Device already acquired|habanalabs[^\n]{0,60}Can't open \S+ because another user is|"
+    r"Device a(?:lready acquired|cquire failed)|habanalabs[^\n]{0,60}Can't open \S+ because another user is|"
     r"(?:Failed to acquire|acquire failed)[^\n]{0,80}(?:busy|in use)",
     "synStatus", "synDeviceAcquire", "already acquired", "acquire failed", "Failed to acquire", "because another user",
 )  # fmt: skip
-def acquire_failed(found: re.Match[str], at: Place) -> AcquireFailed:
-    """Recognise synapse's status of an acquire."""
+def acquire_failed(found: re.Match[str], at: Place) -> AcquireFailed | None:
+    """Recognise synapse's status of an acquire; a graph that does not compile has one too."""
     number = found["number"] or found["other"]
     text = found[0].lower()
+    if found["number"] and "compile failed" in at.text:
+        return None
     taken = any(word in text for word in ("already acquired", "busy", "in use", "another user"))
     return AcquireFailed(place=at, number=int(number) if number else None, acquired=taken)
 

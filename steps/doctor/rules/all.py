@@ -24,6 +24,7 @@ from steps.doctor.rules import (
     power_thermal,
     rocm,
     secure_boot,
+    sockets,
     ssh_installer,
     wsl,
     xid,
@@ -37,5 +38,5 @@ def rules() -> tuple[Rule, ...]:
     """Return the rules of all categories."""
     return rules_of(
         apt_state, container, cuda_runtime, cudnn, disk_network, dkms, driver_mismatch, framework, gaudi, healthy, kernel, mixed_install,
-        nccl, nouveau, pcie_firmware, permission, power_thermal, rocm, secure_boot, ssh_installer, wsl, xid, xid_memory,
+        nccl, nouveau, pcie_firmware, permission, power_thermal, rocm, secure_boot, sockets, ssh_installer, wsl, xid, xid_memory,
     )  # fmt: skip

@@ -66,6 +66,9 @@ def no_driver(seen: Evidence) -> Answer:
     tool = _tool_missing_on_host(seen)
     if host_works(seen):
         return out(*(seen.cards.cards[:1]))
+    as_root = _root_differs(seen)
+    if as_root is not None:
+        return out(as_root)
     packages = [row for row in seen.packages.rows if row.driver and row.installed]
     if packages:
         return out(packages[0])
@@ -142,8 +145,22 @@ def desktop(seen: Evidence) -> Answer:
     context = seen.first(DesktopContext)
     failed = seen.first(HookFailed) or seen.first(NoGpuRuntime)
     if context is None:
-        return None
+        as_root = _root_differs(seen)
+        return found(LIKELY + 0.1, failed, as_root, variant="sudo") if as_root is not None else None
     return found(CERTAIN if failed else POSSIBLE, context, failed)
+
+
+def _root_differs(seen: Evidence) -> Fact | None:
+    """Return the command that starts a container as root without the failure that it had before: two daemons answer."""
+    failures = [*seen.all(HookFailed), *seen.all(NoGpuRuntime)]
+    first = next((one for one in failures if one.place.source.endswith(".log")), None)
+    typed = [one for one in seen.commands("docker") if first is not None and one.place.source == first.place.source and "run" in one.words]
+    plain, root = ([one for one in typed if ("sudo " in one.place.text) is wanted] for wanted in (False, True))
+    if first is None or not plain or not root or not plain[0].place.order < first.place.order < root[-1].place.order:
+        return None
+    if any(one.place.order > root[-1].place.order for one in failures):
+        return None
+    return fact(" ".join(root[-1].words), root[-1].place.source, root[-1].place.text)
 
 
 # --- CDI -------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ def in_use(seen: Evidence) -> Answer:
     failed = _unacquired(seen)
     other = seen.first(ServerType)
     if failed is None:
-        generic = seen.first(AcquireFailed, lambda event: event.number == _GENERIC)
+        generic = seen.first(AcquireFailed, lambda event: event.number in (_GENERIC, None))
         return found(POSSIBLE, generic, _holder(seen)) if generic is not None and other is None else None
     if other is not None:
         return out(other)

@@ -1,4 +1,4 @@
-"""Ranks that cannot reach each other: copies between cards, shared memory, sockets, InfiniBand, NVLink."""
+"""Ranks that cannot reach each other: copies between cards, shared memory, InfiniBand, NVLink."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from steps.catalog import stack
 from steps.doctor import numbers
 from steps.doctor.events.nccl import (
     ConnectFailed,
-    ConnectUnnamed,
     Hangs,
-    Interfaces,
     MulticastFailed,
     NcclLine,
     NcclVersion,
     NoInterface,
     RegistrationFailed,
     SharedMemoryFailed,
-    SocketUsed,
 )
 from steps.doctor.events.peers import CardNamed, DirectCopies, KernelsTooLarge, P2pSwitch, P2pWrong, Redirects
 from steps.doctor.evidence import Evidence
@@ -178,93 +175,6 @@ def shm_apart(seen: Evidence) -> Answer:
         full = seen.first(SharedMemoryFailed)
         return out(full) if full is not None else None
     return found(STRONG, missing)
-
-
-# --- sockets --------------------------------------------------------------------------------------
-
-
-@rule("nccl-advertises-container-address")
-def container_address(seen: Evidence) -> Answer:
-    """Ranks are told an address that exists inside one container engine only."""
-    failed = seen.first(ConnectFailed, lambda event: event.bridge)
-    if failed is None:
-        real = seen.first(ConnectFailed)
-        return out(real) if real is not None else None
-    started = next(
-        (one for one in seen.commands("docker", "podman", "nerdctl") if not re.search(r"--net(?:work)?[= ]host", " ".join(one.words))), None
-    )
-    return found(CERTAIN if started is not None else STRONG, failed, started, address=failed.address)
-
-
-def _interfaces(seen: Evidence) -> Interfaces | Fact | None:
-    """Return what NCCL_SOCKET_IFNAME says, in the environment or in a log."""
-    text = seen.host.run(("env",)).stdout
-    line = re.search(r"^NCCL_SOCKET_IFNAME=(.*)$", text, re.MULTILINE)
-    return fact(line[1], "env", line[0]) if line else seen.first(Interfaces)
-
-
-def _astray(seen: Evidence) -> SocketUsed | None:
-    """Return an interface that leads to no other node, where what failed may be a connection to it."""
-    named = seen.first(ConnectFailed)
-    if named is None and not seen.has(ConnectUnnamed):
-        return None
-    if named is not None and not named.address.lower().startswith("fe80:"):
-        return None
-    return seen.first(SocketUsed, lambda event: event.local)
-
-
-@rule("nccl-wrong-interface")
-def wrong_interface(seen: Evidence) -> Answer:
-    """Ranks knock where nobody listens, or there is no interface to listen on."""
-    none = seen.first(NoInterface)
-    named = _interfaces(seen)
-    if none is not None:
-        return found(STRONG, none, named, variant="none")
-    failed = seen.first(ConnectFailed, lambda event: not event.bridge)
-    astray = _astray(seen)
-    if astray is not None:
-        at = failed.address if failed is not None else astray.name
-        return found(STRONG, astray, failed or seen.first(ConnectUnnamed), named, address=at)
-    if failed is None:
-        inside, unnamed = seen.first(ConnectFailed), seen.first(ConnectUnnamed)
-        if inside is None and unnamed is not None:
-            return found(LIKELY - 0.1 if unnamed.reason == "refused" else WEAK, unnamed, named, address="?")
-        return out(inside) if inside is not None else None
-    if failed.reason in ("no-route", "timeout"):
-        return found(WEAK, failed, named, address=failed.address)
-    certain = named is None or named.value.startswith("^")
-    return found(LIKELY + 0.1 if certain else POSSIBLE, failed, named, address=failed.address)
-
-
-@rule("firewall-blocks-nccl")
-def firewalled(seen: Evidence) -> Answer:
-    """The host is there, and something on the way rejects or swallows the port."""
-    astray = _astray(seen)
-    if astray is not None:
-        return out(astray)
-    failed = seen.first(ConnectFailed, lambda event: not event.bridge and event.reason in ("no-route", "timeout", "unreachable"))
-    if failed is None:
-        other, unnamed = seen.first(ConnectFailed), seen.first(ConnectUnnamed, lambda event: event.reason != "refused")
-        if other is None and unnamed is not None:
-            sure = LIKELY if unnamed.reason == "no-route" else POSSIBLE
-            return found(sure, unnamed, _wall(seen), address="?", reason=unnamed.reason)
-        return out(other) if other is not None else None
-    wall = _wall(seen)
-    if wall is not None and wall.value == "inactive":
-        return found(POSSIBLE, failed, wall, address=failed.address, reason=failed.reason)
-    sure = {"no-route": STRONG, "timeout": LIKELY}.get(failed.reason, POSSIBLE)
-    return found(CERTAIN if wall is not None and sure > POSSIBLE else sure, failed, wall, address=failed.address, reason=failed.reason)
-
-
-def _wall(seen: Evidence) -> Fact | None:
-    """Return whether a firewall runs ("active", "inactive"), by any tool that was asked."""
-    asked = (("ufw", "status"), ("ufw", "status", "verbose"), ("systemctl", "is-active", "firewalld"), ("firewall-cmd", "--state"))
-    for argv in asked:
-        text = seen.host.run(argv).text.strip()
-        word = re.search(r"\b(active|inactive|running|not running)\b", text)
-        if word:
-            return fact("active" if word[1] in ("active", "running") else "inactive", " ".join(argv), text.partition("\n")[0])
-    return None
 
 
 # --- InfiniBand and NVLink ------------------------------------------------------------------------

@@ -9,15 +9,24 @@ from steps.doctor.events.vendors import Gfx, Groups, KfdClosed, KfdUnsupported, 
 from steps.doctor.evidence import Evidence
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
 
+_NAMELESS = ("nogroup", "nobody")
+
 
 def _closed(seen: Evidence, trouble: str) -> KfdClosed | None:
     return seen.first(KfdClosed, lambda event: event.trouble == trouble)
 
 
+def _nameless(seen: Evidence) -> NotInGroup | None:
+    """Return the word that the node's group is one without a number here."""
+    return seen.first(NotInGroup, lambda event: event.group in _NAMELESS)
+
+
 @rule("kfd-permission-groups")
 def groups(seen: Evidence) -> Answer:
     """/dev/kfd says "permission denied", and the groups lack the one that may."""
-    denied, told = _closed(seen, "permission"), seen.first(NotInGroup)
+    denied, told, nameless = _closed(seen, "permission"), seen.first(NotInGroup), _nameless(seen)
+    if nameless is not None:
+        return out(nameless)
     other = seen.first(KfdClosed, lambda event: event.trouble in ("memory", "invalid"))
     listed = seen.first(Groups)
     node = seen.first(DeviceNode, lambda event: event.name == "kfd" and not event.open and not event.place.in_container)
@@ -51,7 +60,9 @@ def user_namespace(seen: Evidence) -> Answer:
     """The device's group has no number inside the container."""
     nobody = seen.first(Groups, lambda event: "nogroup" in event.names)
     listed = re.search(r"^\S+ +\d+ \S+ (nogroup) .*kfd$", seen.host.run(("ls", "-l", "/dev/kfd")).stdout, re.MULTILINE)
-    invalid = _closed(seen, "invalid")
+    invalid, denied, told = _closed(seen, "invalid"), _closed(seen, "permission"), _nameless(seen)
+    if denied is not None and told is not None:
+        return found(STRONG, denied, told, nobody, variant="denied")
     if invalid is None:
         other = seen.first(KfdClosed)
         return out(other) if other is not None else None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from steps.doctor.events.faults import EccSaid, RemapFailed
+from steps.doctor.events.faults import EccCounted, EccSaid, RemapFailed
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.readings import Readings
 from steps.doctor.numbers import whole
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, WEAK, Answer, found, out, rule
 from steps.doctor.rules.xid import CONTAINED, HARD, MEMORY, REMAP_FAILED, REMAPPED, xids
-from steps.doctor.told import Fact
+from steps.doctor.told import Fact, Told
 
 SRAM_LIMIT = 4
 """More aggregate errors of this kind are a reason to replace a card (NVIDIA's GPU memory error management)."""
@@ -74,7 +74,8 @@ def uncorrectable(seen: Evidence) -> Answer:
     if waits is not None:
         # The repair that this error led to is on record: what is to be done follows from that.
         return found(POSSIBLE, hard, said) if hard is not None or said is not None else None
-    volatile = next((value for path in _VOLATILE if (value := _rows(seen, path)) is not None and _count(value)), None)
+    volatile: Told | None = next((value for path in _VOLATILE if (value := _rows(seen, path)) is not None and _count(value)), None)
+    volatile = volatile or seen.first(EccCounted)
     contained = next((event for event in xids(seen, CONTAINED) if event.contained), None)
     if hard is None and contained is not None:
         return out(contained)
