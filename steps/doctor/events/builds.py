@@ -119,7 +119,7 @@ class CompilerRefused(Event):
 
 
 @parses(
-    r"(?P<header>/\S*host_config\.h):\d+.{0,40}?[Uu]nsupported (?:GNU|clang) version!? (?:(?:gcc|clang) versions? )?"
+    r"(?P<header>/\S*host_config\.h):\d+[^|]{0,40}?[Uu]nsupported (?:GNU|clang) version!? (?:(?:gcc|clang) versions? )?"
     r"later than (?P<newest>\d+)|"
     r"(?P<old>/\S*host_config\.h):\d+.{0,40}?unsupported GNU version! gcc (?P<up>\d+)(?:\.\d+)? and up are not supported|"
     r"(?P<other>/\S*host_config\.h):\d+.{0,40}?unsupported clang version! clang version must be less than (?P<below>\d+)",

@@ -229,7 +229,7 @@ class CountersForbidden(Event):
 
 @parses(
     r"ERR_NVGPUCTRPERM|CUPTI_ERROR_INSUFFICIENT_PRIVILEGES|RmProfilingAdminOnly: 1|cupti\w+[^\n]{0,60}\) failed with error 35\b|"
-    r"does not have permission to access NVIDIA GPU Performance Counters|"
+    r"does not have permission to access NVIDIA GPU Performance Counters|have sufficient privileges to expose profiling metrics|"
     r"requires? (?:root|admin\w*) (?:privileges|permissions?)[^\n]{0,40}(?:fan|clock|power)",
     "NVGPUCTRPERM",
     "INSUFFICIENT_PRIVILEGES",

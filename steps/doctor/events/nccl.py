@@ -250,6 +250,16 @@ def registration_failed(found: re.Match[str], at: Place) -> RegistrationFailed:
     return RegistrationFailed(place=at)
 
 
+class RdmaUnnamed(Event):
+    """An RDMA device refused memory or a queue, and the line does not say why."""
+
+
+@parses(r"Call to ibv_(?:reg_mr\w*|create_[cq][qp]|alloc_pd) failed *$", "Call to ibv_")
+def rdma_unnamed(found: re.Match[str], at: Place) -> RdmaUnnamed:
+    """Recognise NCCL's first releases."""
+    return RdmaUnnamed(place=at)
+
+
 class MulticastFailed(Event):
     """NVLink SHARP could not be set up; `code` is CUDA's error."""
 

@@ -274,6 +274,7 @@ def mig(seen: Evidence) -> Answer:
     text = seen.host.run(("nvidia-smi",)).stdout if seen.rehearsal or read is not None or none is not None else ""
     enabled = re.search(r"^\|[^|\n]*\|[^|\n]*\|\s+Enabled\*? +\|\s*$", text, re.MULTILINE)
     shown = fact("Enabled", "nvidia-smi", enabled[0].strip()) if enabled else read
+    shown = shown or _no_instances(seen)
     if shown is None:
         return None
     listed = seen.host.run(("nvidia-smi", "-L")).stdout
@@ -282,3 +283,12 @@ def mig(seen: Evidence) -> Answer:
         return out(fact("MIG", "nvidia-smi", instance[0].strip()))
     empty = "No MIG devices found" in text or ("GPU " in listed and "MIG " not in listed)
     return found(CERTAIN if none else LIKELY if empty else WEAK, shown, none)
+
+
+def _no_instances(seen: Evidence) -> Fact | None:
+    """Return the answer that no instance is made, which nvidia-smi gives only where cards are split."""
+    for argv in seen.host.forms(lambda argv: argv[0] == "nvidia-smi" and argv[1:2] == ("mig",)):
+        said = seen.host.run(argv).text
+        if "No GPU instances found" in said:
+            return fact("0", " ".join(argv), said.strip())
+    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steps.doctor.events.builds import CompilerDiffers, CompilerRefused, CpuBuild, HeaderMissing, PackageGone, Wheel
 from steps.doctor.events.containers import HookFailed
-from steps.doctor.events.libraries import LibrariesSkipped
+from steps.doctor.events.libraries import LibrariesSkipped, LibraryMissing
 from steps.doctor.events.python import CardUnfit, NoGpuSeen, NoKernelImage, Visible
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts import libraries
@@ -78,6 +78,9 @@ def cpu_only(seen: Evidence) -> Answer:
     local = seen.first(Wheel, lambda event: event.name in ("torch", "jaxlib") and "+cpu" in event.version)
     plain = seen.first(Wheel, lambda event: event.name == "onnxruntime")
     with_cuda = seen.first(Wheel, lambda event: event.name == "onnxruntime-gpu")
+    libraries = seen.first(LibraryMissing, lambda event: "libonnxruntime_providers_cuda" in event.place.text)
+    if libraries is not None and (said is None or said.what == "onnxruntime"):
+        return out(libraries)
     if plain is not None and with_cuda is not None and (said is None or said.what == "onnxruntime"):
         return found(CERTAIN if said else LIKELY, said, plain, with_cuda, variant="shadow", what="onnxruntime")
     cuda = seen.first(Wheel, lambda event: event.name == "torch" and "+cu" in event.version)

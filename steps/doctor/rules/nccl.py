@@ -13,6 +13,7 @@ from steps.doctor.events.nccl import (
     NcclLine,
     NcclVersion,
     NoInterface,
+    RdmaUnnamed,
     RegistrationFailed,
     SharedMemoryFailed,
 )
@@ -180,13 +181,20 @@ def shm_apart(seen: Evidence) -> Answer:
 # --- InfiniBand and NVLink ------------------------------------------------------------------------
 
 
+_MANY_KIB = 1 << 20
+"""From here on the limit alone is no reason for a device to refuse."""
+
+
 @rule("memlock-limit-too-low")
 def memlock(seen: Evidence) -> Answer:
     """An RDMA device cannot lock memory, and the limit is a number."""
-    failed = seen.first(RegistrationFailed)
-    if failed is None:
+    failed, unnamed = seen.first(RegistrationFailed), seen.first(RdmaUnnamed)
+    if failed is None and unnamed is None:
         return None
     limit = seen.host.run(("ulimit", "-l")).stdout.strip()
+    if failed is None:
+        small = (numbers.whole(limit) or _MANY_KIB) < _MANY_KIB
+        return found(LIKELY, unnamed, fact(limit, "ulimit -l"), limit=limit) if small else None
     if limit == "unlimited":
         return out(fact(limit, "ulimit -l"))
     known = fact(limit, "ulimit -l") if numbers.whole(limit) is not None else None

@@ -20,6 +20,7 @@ from steps.doctor.events.faults import (
     TooHot,
     Xid,
 )
+from steps.doctor.events.nccl import MulticastFailed
 from steps.doctor.evidence import Evidence
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, WEAK, Answer, found, out, rule
 
@@ -171,6 +172,9 @@ def illegal_access(seen: Evidence) -> Answer:
     worse = next((event for event in seen.all(Xid) if event.number in MEMORY or event.number in (FELL_OFF, NVLINK, GSP_SILENT)), None)
     if worse is not None or seen.has(EccSaid):
         return out(worse, seen.first(EccSaid))
+    fabric = seen.first(MulticastFailed)
+    if fabric is not None:
+        return found(POSSIBLE, said, *faults[:2], fabric)
     if len(cards) > 1:
         return found(CERTAIN if said else STRONG, said, *(events[0] for events in cards.values()))
     if said is not None:
