@@ -144,11 +144,14 @@ class SymbolMissing(Event):
 @parses(
     r"lib(?P<user>cu\w+|nv\w+|torch\w*|cudnn\w*)\.so[\d.]*: "
     r"(?:undefined symbol: (?P<symbol>\w+)(?:, version (?P<library>lib\w+\.so\.\d+))?|"
-    r"symbol (?P<unlinked>\w+),? version (?P<sister>lib\w+\.so\.\d+) not defined in file)",
-    "undefined symbol: ", "not defined in file",
+    r"symbol (?P<unlinked>\w+),? version (?P<sister>lib\w+\.so\.\d+) not defined in file)|"
+    r"CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH",
+    "undefined symbol: ", "not defined in file", "SUBLIBRARY_VERSION_MISMATCH",
 )  # fmt: skip
 def symbol_missing(found: re.Match[str], at: Place) -> SymbolMissing:
-    """Recognise the dynamic linker's two wordings about CUDA's libraries."""
+    """Recognise the dynamic linker's two wordings about CUDA's libraries, and cuDNN 9's own check of its parts."""
+    if found["user"] is None:
+        return SymbolMissing(place=at, symbol="", library="libcudnn.so.9")
     return SymbolMissing(place=at, symbol=found["symbol"] or found["unlinked"], library=found["library"] or found["sister"] or "")
 
 

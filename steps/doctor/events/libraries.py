@@ -130,6 +130,8 @@ class CudnnVersions(Event):
     built: tuple[int, int]
     loaded: tuple[int, int]
     blames_path: bool = False
+    refused: bool = False
+    """Whether the framework stops for any other version, a later one as well."""
 
 
 @parses(
@@ -153,7 +155,7 @@ def cudnn_of_torch(found: re.Match[str], at: Place) -> CudnnVersions:
 def cudnn_by_number(found: re.Match[str], at: Place) -> CudnnVersions:
     """Recognise the checks of older PyTorch and TensorFlow, which print cuDNN's one number."""
     built, loaded = _cudnn(found["built"] or found["source"]), _cudnn(found["loaded"] or found["runtime"])
-    return CudnnVersions(place=at, built=built, loaded=loaded)
+    return CudnnVersions(place=at, built=built, loaded=loaded, refused=found["built"] is not None)
 
 
 def _cudnn(number: str) -> tuple[int, int]:

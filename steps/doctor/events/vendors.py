@@ -83,7 +83,8 @@ def groups(found: re.Match[str], at: Place) -> Groups | None:
         return Groups(place=at, names=tuple(re.findall(r"\(([^)]+)\)", found["ids"])))
     names = tuple((found["named"] or found["plain"] or "").split())
     known = {"nogroup", "render", "video", "sudo", "docker", "adm", "wheel", "root", "users", "plugdev"}
-    return Groups(place=at, names=names) if len(known & set(names)) >= min(2, len(names)) else None
+    asked = at.source.partition(" ")[0] in ("groups", "id")
+    return Groups(place=at, names=names) if asked or len(known & set(names)) >= min(2, len(names)) else None
 
 
 class KfdUnsupported(Event):

@@ -230,7 +230,7 @@ def not_injected(seen: Evidence) -> Answer:
 def shadowed(seen: Evidence) -> Answer:
     """A library of a wheel met an older one that the search path gives first."""
     symbol = seen.first(SymbolMissing)
-    older = seen.first(CudnnVersions, lambda event: event.loaded < event.built)
+    older = seen.first(CudnnVersions, lambda event: event.loaded < event.built or (event.refused and event.loaded[0] == event.built[0]))
     if symbol is None and older is None:
         return None
     path = _search_path(seen)
