@@ -34,6 +34,20 @@ def started(seen: Evidence) -> Fact | None:
     return fact(" ".join(typed.words), typed.place.source, typed.place.text) if typed is not None else None
 
 
+_ASKS = re.compile(r"--gpus|--runtime[= ]nvidia|nvidia\.com/gpu|--device[= ]\S*nvidia|NVIDIA_VISIBLE_DEVICES|nvidia-docker")
+
+
+def unasked(seen: Evidence) -> DriverUnseen | None:
+    """Return a program's complaint right behind the command that started its container without asking for the GPU."""
+    for command in seen.commands("docker", "podman", "nerdctl"):
+        if "run" in command.words and not _ASKS.search(command.place.text):
+            later = (event for event in seen.all(DriverUnseen) if event.place.source == command.place.source)
+            said = next((event for event in later if event.place.order > command.place.order), None)
+            if said is not None:
+                return said
+    return None
+
+
 def inside(seen: Evidence, error: NvmlError | None) -> bool:
     """Whether an error was printed inside a container, by its source or by the command before it."""
     if error is None or error.place.in_container:
@@ -66,9 +80,9 @@ def no_driver(seen: Evidence) -> Answer:
     tool = _tool_missing_on_host(seen)
     if host_works(seen):
         return out(*(seen.cards.cards[:1]))
-    as_root = _root_differs(seen)
-    if as_root is not None:
-        return out(as_root)
+    elsewhere = _root_differs(seen) or unasked(seen)
+    if elsewhere is not None:
+        return out(elsewhere)
     packages = [row for row in seen.packages.rows if row.driver and row.installed]
     if packages:
         return out(packages[0])

@@ -11,7 +11,7 @@ from steps.doctor.events.kernel import ModuleNotFound
 from steps.doctor.events.libraries import CudnnVersions
 from steps.doctor.evidence import Evidence
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, WEAK, Answer, found, out, rule
-from steps.doctor.rules.container import host_works, started
+from steps.doctor.rules.container import host_works, started, unasked
 from steps.doctor.told import Fact, fact
 
 
@@ -214,7 +214,7 @@ def not_injected(seen: Evidence) -> Answer:
     insufficient = error(seen, 35)
     missing = _tool_missing_inside(seen)
     library = seen.nvml("library-not-found")
-    inside = library if library is not None and library.place.in_container else _driver_unseen_inside(seen)
+    inside = library if library is not None and library.place.in_container else _driver_unseen_inside(seen) or unasked(seen)
     version = next((one for one in seen.versions.loaded if one.place.in_container), None)
     if missing is None and inside is None:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from steps.doctor.events.bus import Unreachable
@@ -23,6 +24,7 @@ from steps.doctor.events.faults import (
 from steps.doctor.events.nccl import MulticastFailed
 from steps.doctor.evidence import Evidence
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, WEAK, Answer, found, out, rule
+from steps.doctor.told import Fact, fact
 
 # NVIDIA's numbers: https://docs.nvidia.com/deploy/xid-errors/
 MEMORY_ACCESS, ENGINE, CHANNEL, PREEMPTIVE = 31, 13, 43, 45
@@ -122,8 +124,19 @@ def nvlink(seen: Evidence) -> Answer:
     fatal = seen.first(SwitchXid, lambda event: event.fatal is True)
     said = seen.first(LinkSaid)
     if fault is None and fatal is None:
-        return found(LIKELY, said) if said is not None else None
+        down = _link_down(seen) if said is None else None
+        return found(LIKELY, said) if said is not None else found(POSSIBLE, down) if down is not None else None
     return found(CERTAIN if fault else STRONG, fault, fatal, said, next(iter(xids(seen, PREEMPTIVE)), None))
+
+
+def _link_down(seen: Evidence) -> Fact | None:
+    """Return a link that is down on a card whose other links are up: on a board of such cards all of them lead somewhere."""
+    for argv in seen.host.forms(lambda argv: argv[0] == "nvidia-smi" and argv[1:2] == ("nvlink",)):
+        for card in re.split(r"^(?=GPU \d+: )", seen.host.run(argv).stdout, flags=re.MULTILINE):
+            down = re.search(r"^\s+Link \d+: <inactive>", card, re.MULTILINE)
+            if down and re.search(r"Link \d+: [\d.]+ GB/s", card) and re.match(r"GPU \d+: .*SXM", card):
+                return fact("inactive", " ".join(argv), down[0].strip())
+    return None
 
 
 @rule("nvswitch-nonfatal-events")
