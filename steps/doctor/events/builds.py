@@ -48,6 +48,9 @@ class CpuBuild(Event):
     what: str
 
 
+LLAMA = "llama.cpp"
+"""It says which libraries it was built with, whoever asks."""
+
 _CPU_SAID: tuple[tuple[str, str], ...] = (
     ("torch not compiled with cuda", "torch"),
     ("torch.version.cuda", "torch"),
@@ -62,6 +65,7 @@ _CPU_SAID: tuple[tuple[str, str], ...] = (
     ("compiled without gpu support", "bitsandbytes"),
     ("not compiled with gpu", "an extension"),
     ("compiled without cuda", "OpenCV"),
+    ("blas = 0", LLAMA),
 )
 
 
@@ -69,11 +73,12 @@ _CPU_SAID: tuple[tuple[str, str], ...] = (
     r"(?:Torch not compiled with CUDA enabled|(?:PaddlePaddle (?:is )?)?[Nn]ot compiled with (?:CUDA|GPU (?:offload )?support)|"
     r"not built with CUDA|CUDA-enabled jaxlib is not installed|compiled without (?:GPU|CUDA) support|CUDA used to build PyTorch: None|"
     r"is_built_with_cuda\(\)\)? *\n?(?:[>.]{3} *)?False\b|"
+    r"\bF16C = \d[^\n]{0,80}\bBLAS = 0 \||"
     r"torch\.version\.cuda(?:\)|:| *=+| *is)? *\n?(?:[>.]{3} *)?(?:None|none)\b|"
     r"\[(?:'(?!CUDA|Tensorrt|ROCM)\w+ExecutionProvider'(?:, *)?)*'CPUExecutionProvider'\]|"
     r"Specified provider ['‘\"]CUDAExecutionProvider['’\"] is not in available provider names)",
     "ot compiled with CUDA", "ot compiled with GPU", "ot built with CUDA", "CUDA-enabled jaxlib", "without GPU support",
-    "without CUDA support", "torch.version.cuda", "ExecutionProvider", "used to build PyTorch", "is_built_with_cuda",
+    "without CUDA support", "torch.version.cuda", "ExecutionProvider", "used to build PyTorch", "is_built_with_cuda", "BLAS = 0",
     lines=2,
 )  # fmt: skip
 def cpu_build(found: re.Match[str], at: Place) -> CpuBuild | None:
@@ -130,6 +135,18 @@ def compiler_refused(found: re.Match[str], at: Place) -> CompilerRefused:
     """Recognise the error of the header that checks compilers."""
     newest = int(found["newest"] or found["up"] or 0) or int(found["below"]) - 1
     return CompilerRefused(place=at, header=found["header"] or found["old"] or found["other"], newest=newest)
+
+
+class HeadersRejected(Event):
+    """nvcc cannot read the headers of the host compiler; `compiler` is its major."""
+
+    compiler: int
+
+
+@parses(r"/usr/(?:include|lib\S*/include)/c\+\+/(?P<major>\d+)\S*:\d+: error: parameter packs not expanded with", "parameter packs not")
+def headers_rejected(found: re.Match[str], at: Place) -> HeadersRejected:
+    """Recognise what nvcc of a toolkit older than the compiler makes of its templates."""
+    return HeadersRejected(place=at, compiler=int(found["major"]))
 
 
 class HeaderMissing(Event):

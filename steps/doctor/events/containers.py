@@ -15,7 +15,7 @@ class NoGpuRuntime(Event):
 
 @parses(
     r"could not select device driver(?: ['\"]+(?:nvidia)?['\"]+)? with capabilities|"
-    r"[Uu]nknown (?:or invalid )?runtime(?: name)?:? ['\"]?nvidia|"
+    r"[Uu]nknown (?:or invalid )?runtime(?: name| specified)?:? ['\"]?nvidia|"
     r"failed to discover GPU vendor from CDI|"
     r"runtime ['\"]?nvidia['\"]? (?:not found|is not (?:installed|configured))|no runtime for ['\"]?nvidia['\"]? is configured",
     "could not select device driver", "nknown runtime", "nknown or invalid runtime", 'runtime "nvidia', "runtime nvidia", "no runtime for",

@@ -49,6 +49,12 @@ def library_of_any_version_missing(found: re.Match[str], at: Place) -> LibraryMi
     return LibraryMissing(place=at, name=f"lib{found['name']}.so", major=None, kind=_kind(found["name"]))
 
 
+@parses(r"Unable to load cuDNN\. Is it installed\?", "Unable to load cuDNN")
+def cudnn_of_jax(found: re.Match[str], at: Place) -> LibraryMissing:
+    """Recognise JAX, which does not say the file's name."""
+    return LibraryMissing(place=at, name="libcudnn.so", major=None, kind="cudnn")
+
+
 @parses(
     rf"^\s*{_LIBRARY} => not found",
     "=> not found",
@@ -149,13 +155,17 @@ def cudnn_of_torch(found: re.Match[str], at: Place) -> CudnnVersions:
 
 @parses(
     r"cuDNN version mismatch: PyTorch was compiled +against (?P<built>\d{4,5}) but linked against (?P<loaded>\d{4,5})|"
-    r"Loaded runtime CuDNN library: (?P<runtime>\d{4,5}) .{0,60}?source was compiled with:? (?P<source>\d{4,5})",
-    "but linked against", "Loaded runtime CuDNN library",
+    r"Loaded runtime CuDNN library: (?P<runtime>\d{4,5}) .{0,60}?source was compiled with:? (?P<source>\d{4,5})|"
+    r"Found cuDNN version (?P<found>\d{4,5}), but JAX was built against version (?P<jax>\d{4,5})|"
+    r"Minimum supported: (?P<least>\d{4,5})\n[^\n]{0,8}Installed version: (?P<there>\d{4,5})\b",
+    "but linked against", "Loaded runtime CuDNN library", "Found cuDNN version", "Minimum supported: ",
+    lines=2,
 )  # fmt: skip
 def cudnn_by_number(found: re.Match[str], at: Place) -> CudnnVersions:
-    """Recognise the checks of older PyTorch and TensorFlow, which print cuDNN's one number."""
-    built, loaded = _cudnn(found["built"] or found["source"]), _cudnn(found["loaded"] or found["runtime"])
-    return CudnnVersions(place=at, built=built, loaded=loaded, refused=found["built"] is not None)
+    """Recognise the checks of older PyTorch, of TensorFlow and of JAX, which print cuDNN's one number."""
+    built = _cudnn(found["built"] or found["source"] or found["jax"] or found["least"])
+    loaded = _cudnn(found["loaded"] or found["runtime"] or found["found"] or found["there"])
+    return CudnnVersions(place=at, built=built, loaded=loaded, refused=found["built"] is not None or found["jax"] is not None)
 
 
 def _cudnn(number: str) -> tuple[int, int]:

@@ -10,7 +10,8 @@ from steps.doctor.told import Place
 
 _PROGRAMS = (
     "apt", "apt-get", "aptitude", "dnf", "yum", "zypper", "pacman", "pip", "pip3", "uv", "conda", "mamba", "docker", "podman", "nerdctl",
-    "kubectl", "oc", "crictl", "torchrun", "mpirun", "modprobe", "prime-select", "dkms", "bash", "sh", "export", "make",
+    "kubectl", "oc", "crictl", "singularity", "apptainer",
+    "torchrun", "mpirun", "modprobe", "prime-select", "dkms", "bash", "sh", "export", "make",
 )  # fmt: skip
 _TYPED = "|".join(map(re.escape, _PROGRAMS))
 
@@ -29,7 +30,7 @@ class Command(Event):
 @parses(
     rf"^(?:[^\n$#>❯➜]{{0,60}}(?:[$#>➜]|❯{{1,3}}) +|\+ )?(?:(?:sudo|env)(?: -\w+| \w+=\S+)* +)?"
     rf"(?P<line>(?:(?:\S*/)?(?:{_TYPED})|\S+\.run|\S*/install\.sh) \S.*|\S+\.run)$",
-    " install", ".run", "docker ", "podman ", "nerdctl ", "kubectl ", "oc exec", "crictl ",
+    " install", ".run", "docker ", "podman ", "nerdctl ", "kubectl ", "oc exec", "crictl ", "singularity ", "apptainer ",
     "torchrun ", "mpirun ", "modprobe ", "prime-select ", "dkms ", "export ",
 )  # fmt: skip
 def command(found: re.Match[str], at: Place) -> Command | None:

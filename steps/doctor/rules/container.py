@@ -34,13 +34,14 @@ def started(seen: Evidence) -> Fact | None:
     return fact(" ".join(typed.words), typed.place.source, typed.place.text) if typed is not None else None
 
 
-_ASKS = re.compile(r"--gpus|--runtime[= ]nvidia|nvidia\.com/gpu|--device[= ]\S*nvidia|NVIDIA_VISIBLE_DEVICES|nvidia-docker")
+_ASKS = re.compile(r"--gpus|--runtime[= ]nvidia|nvidia\.com/gpu|--device[= ]\S*nvidia|NVIDIA_VISIBLE_DEVICES|nvidia-docker|--nv(?:ccli)?\b")
 
 
 def unasked(seen: Evidence) -> DriverUnseen | None:
     """Return a program's complaint right behind the command that started its container without asking for the GPU."""
-    for command in seen.commands("docker", "podman", "nerdctl"):
-        if "run" in command.words and not _ASKS.search(command.place.text):
+    for command in seen.commands("docker", "podman", "nerdctl", "singularity", "apptainer"):
+        starts = ("run", "exec", "shell") if command.program in ("singularity", "apptainer") else ("run",)
+        if command.words[1:2] and command.words[1] in starts and not _ASKS.search(command.place.text):
             later = (event for event in seen.all(DriverUnseen) if event.place.source == command.place.source)
             said = next((event for event in later if event.place.order > command.place.order), None)
             if said is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steps.doctor.events.builds import CompilerDiffers, CompilerRefused, CpuBuild, HeaderMissing, PackageGone, Wheel
+from steps.doctor.events.builds import LLAMA, CompilerDiffers, CompilerRefused, CpuBuild, HeaderMissing, HeadersRejected, PackageGone, Wheel
 from steps.doctor.events.containers import HookFailed
 from steps.doctor.events.libraries import LibrariesSkipped, LibraryMissing
 from steps.doctor.events.python import CardUnfit, NoGpuSeen, NoKernelImage, Visible
@@ -89,6 +89,8 @@ def cpu_only(seen: Evidence) -> Answer:
     if said is None and local is None:
         return None
     what = said.what if said else local.name if local else ""
+    if what == LLAMA:
+        return found(POSSIBLE, said, what=what)
     return found(CERTAIN if said and local else STRONG if said else LIKELY, said, local, what=what)
 
 
@@ -136,7 +138,9 @@ def python_headers(seen: Evidence) -> Answer:
 @rule("host-compiler-too-new-for-nvcc")
 def compiler_too_new(seen: Evidence) -> Answer:
     """A toolkit's header refuses the compiler."""
-    refused = _refused_by_toolkit(seen)
+    refused, rejected = _refused_by_toolkit(seen), seen.first(HeadersRejected)
+    if refused is None and rejected is not None and not seen.has(CompilerRefused):
+        return found(STRONG, rejected, variant="headers", compiler=rejected.compiler, newest=rejected.compiler - 1)
     if refused is None:
         distribution = seen.first(CompilerRefused)
         return out(distribution) if distribution is not None else None
