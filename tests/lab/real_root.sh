@@ -37,7 +37,7 @@ mkdir -p "$making/etc/lab"
 bash "$here/enter.sh" --write --network "$making" -- sh -ec '
     apt-get -qq -o APT::Update::Error-Mode=any update
     DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install \
-        linux-image-amd64 linux-headers-amd64 initramfs-tools </dev/null >/dev/null
+        linux-image-amd64 linux-headers-amd64 initramfs-tools sudo </dev/null >/dev/null
     apt-get clean'
 chmod 755 "$making"
 mv -- "$making" "$target"
