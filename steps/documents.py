@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from steps.model.action import AnyAction, Manual, Packages, Reboot, RemovePath, Run, Service, Write
+from steps.model.action import AnyAction, Keep, Manual, Packages, Reboot, RemovePath, Run, Service, Write
 from steps.model.base import Phrase, phrase
 from steps.model.finding import Finding, Patch
 from steps.model.machine import Machine
@@ -122,7 +122,7 @@ def undo(one: AnyAction, language: Language) -> str:
             return say(language, _word("nothing"))
         case Run(undo=steps):
             return "; ".join(step.path if isinstance(step, RemovePath) else " ".join(step.argv) for step in steps)
-        case Write():
+        case Write() | Keep():
             return say(language, _word("file"), path=one.path)
         case Service():
             return say(language, _word("service"), unit=one.unit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 
-from steps.engine import files, undo
+from steps.engine import aside, files, undo
 from steps.engine.command import Missing, judge, run_command
 from steps.engine.context import Context, Outcome, failed
 from steps.engine.journal import Unwritten
@@ -16,7 +16,8 @@ from steps.engine.reboot import perform_reboot
 from steps.errors import BringupError, InTheWay
 from steps.managers.apt_repository import without_armour
 from steps.managers.base import manager
-from steps.model.action import NEIGHBOURS, AnyAction, Manual, Packages, Reboot, Run, Service, Write
+from steps.managers.shown import shown
+from steps.model.action import NEIGHBOURS, AnyAction, Keep, Manual, Packages, Reboot, Run, Service, Write
 from steps.model.base import phrase
 
 REHEARSAL_PACE = 0.4
@@ -51,6 +52,8 @@ def _do(action: AnyAction, context: Context) -> Outcome:
             return _run(action, context)
         case Write():
             return _write(action, context)
+        case Keep():
+            return aside.keep(action, context)
         case Packages():
             return perform_packages(action, context)
         case Service():
@@ -133,6 +136,8 @@ def _would(action: AnyAction) -> tuple[str, ...]:
             if copy_of is not None:
                 return (f"would copy {copy_of} to {path}",)
             return (f"would write {path}:", *(f"  {line}" for line in (text or "").splitlines()))
+        case Keep():
+            return (f"would run {shlex.join(shown(action))}",)
         case Packages():
             tool = manager(action.manager)
             refresh = (f"would run {shlex.join(tool.refresh_argv())}",) if action.refresh else ()

@@ -17,6 +17,7 @@ import msgspec
 
 from steps.engine.durable import FILE_MODE, make_folder, open_new, read_regular, write_whole
 from steps.errors import BringupError, InputError, PreflightError
+from steps.host.trusted_path import person_uid
 from steps.model.base import Param, Record
 from steps.model.plan import Plan, decode, digest_of, distinct, encode
 
@@ -78,9 +79,7 @@ def person(uid: int) -> Owner:
 
 def invoking_owner() -> Owner:
     """Return the person at the keyboard: behind sudo the one who typed it, otherwise this process's user."""
-    if os.geteuid() == 0 and os.environ.get("SUDO_UID", "").isdigit():
-        return person(int(os.environ["SUDO_UID"]))
-    return person(os.geteuid())
+    return person(person_uid())
 
 
 def state_folder(*, root: bool, owner: Owner) -> Path:

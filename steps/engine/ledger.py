@@ -11,7 +11,7 @@ import msgspec
 from steps.engine import journal
 from steps.engine.folder import RunFolder
 from steps.errors import BringupError
-from steps.model.action import AnyAction, Manual, Packages, RemovePath, Run, Write, leaves_something
+from steps.model.action import AnyAction, Keep, Manual, Packages, RemovePath, Run, Write, leaves_something
 from steps.model.base import Record
 from steps.model.plan import Plan
 from steps.model.run import Entry
@@ -58,7 +58,7 @@ def in_vain(entries: Iterable[Entry]) -> frozenset[str]:
 def paths_of(action: AnyAction) -> tuple[str, ...]:
     """Return the paths that an undo of the action puts back or removes."""
     match action:
-        case Write(path=path):
+        case Write(path=path) | Keep(path=path):
             return (path,)
         case Run(undo=steps):
             return tuple(step.path for step in steps if isinstance(step, RemovePath))
@@ -96,6 +96,10 @@ def held_too(folder: RunFolder, plan: Plan, others: Iterable[RunFolder]) -> tupl
         for path in theirs.paths:
             if any(path == own or path.startswith(f"{own}/") for own in mine.paths):
                 return other.id, path
+        for tree in theirs.trees:
+            # Kept as a whole, and brought back as a whole: with what this run put into it.
+            if any(own == tree or own.startswith(f"{tree}/") for own in mine.paths):
+                return other.id, tree
         both = mine.packages & theirs.packages
         if both and theirs.repairs != folder.id and other.made() > last:
             return other.id, min(both)
@@ -121,6 +125,7 @@ class _Changed(NamedTuple):
 
     paths: tuple[str, ...] = ()
     packages: frozenset[str] = frozenset()
+    trees: tuple[str, ...] = ()
     repairs: str | None = None
 
 
@@ -135,7 +140,14 @@ def _changed(folder: RunFolder, root: str) -> _Changed:
         return _Changed()
     stands = order(plan, entries)
     packages = (name for action in stands if isinstance(action, Packages) for name in _packages(folder, action))
-    return _Changed(tuple(path for action in stands for path in paths_of(action)), frozenset(packages), plan.repairs)
+    trees = tuple(path for action in stands if isinstance(action, Keep) for path in {action.path, _lay(folder, action)})
+    paths = dict.fromkeys((*(path for action in stands for path in paths_of(action)), *trees))
+    return _Changed(tuple(paths), frozenset(packages), trees, plan.repairs)
+
+
+def _lay(folder: RunFolder, action: Keep) -> str:
+    """Return where the thing that was kept lies, the links of its path followed."""
+    return str(_plain(folder.kept(action.id) / "undo.json").get("path", action.path))
 
 
 def _packages(folder: RunFolder, action: Packages) -> Iterator[str]:

@@ -6,7 +6,7 @@ import contextlib
 
 import msgspec
 
-from steps.engine import ledger, settings
+from steps.engine import aside, ledger, settings
 from steps.engine.command import Missing, never, run_command
 from steps.engine.context import Context, Outcome, failed
 from steps.engine.durable import make_folder, write_whole
@@ -18,7 +18,7 @@ from steps.engine.packages import PackagesBefore, changed, read_after, read_befo
 from steps.errors import BringupError
 from steps.managers.base import Installed, PackageManager, manager
 from steps.managers.preflight import check_return
-from steps.model.action import AnyAction, Command, Packages, Run, Service, Write
+from steps.model.action import AnyAction, Command, Keep, Packages, Run, Service, Write
 from steps.model.base import Record, phrase
 
 
@@ -59,6 +59,8 @@ def take_back(action: AnyAction, context: Context) -> Outcome:
                 return _packages(action, context)
             case Write():
                 return put_back(action, context)
+            case Keep():
+                return aside.bring_back(action, context)
             case Run():
                 return _commands(action, context)
             case Service():

@@ -1,11 +1,13 @@
-"""Which folders of a PATH root may look for programs in: those that nobody else can put one into."""
+"""Whom root may trust: the folders and programs that nobody else can change, and the person behind sudo."""
 
 from __future__ import annotations
 
 import os
+import pwd
 import stat
 from collections.abc import MutableMapping
 from pathlib import Path
+from typing import Literal
 
 _FIRST_OF_PEOPLE = 100
 """Groups below are the system's own on every distribution, such as `staff`, which may write /usr/local on Debian; `users` is 100."""
@@ -23,6 +25,39 @@ def secure(environ: MutableMapping[str, str]) -> None:
 def trusted(path: str) -> str:
     """Return the folders of `path` that belong to root all the way up and that only root can write; order kept."""
     return ":".join(folder for folder in path.split(":") if folder.startswith("/") and _roots_alone(Path(folder)))
+
+
+def person_uid() -> int:
+    """Return who is at the keyboard: behind sudo the one who typed it, otherwise this process's user."""
+    told = os.environ.get("SUDO_UID", "")
+    return int(told) if os.geteuid() == 0 and told.isdigit() else os.geteuid()
+
+
+def person_home() -> str:
+    """Return the home folder of who is at the keyboard; "/" for an account without an entry."""
+    try:
+        return pwd.getpwuid(person_uid()).pw_dir
+    except KeyError:
+        return "/"
+
+
+def roots_alone(path: str) -> bool:
+    """Return whether nobody but root can change a folder or a program, where its links lead."""
+    return _roots_alone(Path(path))
+
+
+def works_on(folder: str, *programs: str) -> Literal["root", "user"] | None:
+    """Return who may run `programs` in `folder`: root where only root can change them, the person at the keyboard in a folder of theirs.
+
+    `None` where it is somebody else's: neither root nor another person starts what they have put there.
+    """
+    if all(roots_alone(path) for path in (folder, *programs)):
+        return "root"
+    try:
+        found = Path(folder).stat()
+    except OSError:
+        return None
+    return "user" if found.st_uid == person_uid() != 0 else None
 
 
 def _roots_alone(folder: Path) -> bool:

@@ -139,6 +139,13 @@ def installing(where: Place, uv: str, fetch: Fetching) -> Argv:
     return (*_uv(where, uv, "install"), "--reinstall", *fetch.options)
 
 
+def adding(python: str, uv: str | None) -> Argv:
+    """Return the call that adds the requirements that follow to what is there: by uv where it is named, else by the environment's pip."""
+    if uv is None:
+        return (python, "-I", "-m", "pip", "install", "--no-input", "--progress-bar", "off")
+    return (uv, "pip", "install", "--python", python, *_ANY_INDEX)
+
+
 def compiling(where: Place, uv: str, fetch: Fetching) -> Argv:
     """Return the call that compiles the requirements that follow against what the environment holds, which stays as it is."""
     if where.filler == "pip":
@@ -211,4 +218,4 @@ def _uv(where: Place, uv: str, word: str) -> Argv:
 
 
 def _pip(where: Place) -> Argv:
-    return (where.python, "-I", "-m", "pip", "install", "--no-input", "--progress-bar", "off")
+    return adding(where.python, None)

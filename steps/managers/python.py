@@ -23,7 +23,7 @@ START_FILE = "bringup-start.txt"
 VERSIONS_FILE = "bringup-versions.txt"
 BEFORE_FILE = "bringup-before.txt"
 DEFAULT_NAME = "dl"
-_LEAST_DEPTH = 3
+LEAST_DEPTH = 3
 """`/opt/dl` has three parts; what has fewer is a top folder of the system."""
 
 
@@ -81,7 +81,7 @@ def _folder(profile: Profile, installer: Installer) -> str:
     if path.startswith("~/"):
         path = f"{installer.home}/{path[2:]}"
     parts = PurePosixPath(path).parts
-    if not path.startswith("/") or ".." in parts or len(parts) < _LEAST_DEPTH or path.rstrip("/") == installer.home.rstrip("/"):
+    if not path.startswith("/") or ".." in parts or len(parts) < LEAST_DEPTH or path.rstrip("/") == installer.home.rstrip("/"):
         raise PreflightError("environment-path", path=path)
     return str(PurePosixPath(path))
 

@@ -6,7 +6,7 @@ import shlex
 
 from steps.managers import apt, dnf
 from steps.managers.base import manager
-from steps.model.action import AnyAction, Manual, Packages, Reboot, Run, Service, Write
+from steps.model.action import AnyAction, Keep, Manual, Packages, Reboot, Run, Service, Write
 
 
 def shown(action: AnyAction) -> tuple[str, ...]:
@@ -22,6 +22,9 @@ def shown(action: AnyAction) -> tuple[str, ...]:
             return manager(action.manager).argv(action)
         case Service(unit=unit):
             return ("systemctl", "enable", "--now", unit)
+        case Keep(moves=moves, path=path):
+            how = ("mv", "--no-clobber") if moves else ("cp", "--archive", "--reflink=auto")
+            return (*how, "--no-target-directory", "--", path, action.kept("RUN"))
         case Write() | Reboot() | Manual():
             return ()
 

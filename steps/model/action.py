@@ -135,6 +135,23 @@ class Write(Action, tag=True):
     mode: int = 0o644
 
 
+class Keep(Action, tag=True):
+    """What lies at `path`, kept beside it under a name that is the run's own: as a copy, or moved there where it `moves`.
+
+    What is kept is there whole or not at all. Undo brings it back where it is there whole, and touches nothing else.
+    """
+
+    path: str
+    moves: bool = False
+    beside: str | None = None
+    """The path that it comes to lie next to, where that is not its own."""
+
+    def kept(self, run: str) -> str:
+        """Return where a run keeps it: apt passes over such a name in silence, modprobe, depmod and ldconfig do not read it."""
+        folder, _, name = (self.beside or self.path).rpartition("/")
+        return f"{folder}/.{name}.{run}.disabled" if self.moves else f"{folder}/{name}.before-{run}"
+
+
 class Packages(Action, tag=True):
     """Packages of the system's own manager, "name" or "name=version".
 
@@ -213,7 +230,7 @@ class Manual(Action, tag=True):
     text: Words
 
 
-AnyAction = Run | Write | Packages | Service | Reboot | Manual
+AnyAction = Run | Write | Keep | Packages | Service | Reboot | Manual
 
 
 def leaves_something(action: AnyAction) -> bool:

@@ -19,7 +19,7 @@ from steps.managers import apt_state
 from steps.managers.base import manager as manager_called
 from steps.managers.offered import by as offered_by
 from steps.managers.shown import shown
-from steps.model.action import AnyAction, Command, Packages, Reboot, Run, Service, UndoStep, Write
+from steps.model.action import AnyAction, Command, Keep, Packages, Reboot, Run, Service, UndoStep, Write
 from steps.model.action import Probe as DoneWhen
 from steps.model.base import Param, Phrase, Record, Words, phrase
 
@@ -150,11 +150,10 @@ def refresh(manager: Manager | None) -> Step:
     return run("refresh", *commands[manager]) if manager else person("refresh")
 
 
-def aside(key: str, path: str, **params: Param) -> Step:
-    """Return a step that takes a file or folder out of the way, to be put back by undo; apt and modprobe read no such name."""
-    away = f"{path}.disabled"
-    argv = ("mv", "--no-target-directory", "--", path, away)
-    return run(key, *argv, undo=(back("mv", "--no-target-directory", "--", away, path),), words={"path": path, **params})
+def aside(key: str, path: str, beside: str | None = None, **params: Param) -> Step:
+    """Return a step that takes a file or folder out of the way, to be put back by undo; `beside` is where else it comes to lie."""
+    says = _says(key, {"path": path, **params})
+    return _of(says, None, Keep(id=key, title=says, lane="packages", path=path, moves=True, beside=beside))
 
 
 def write(key: str, path: str, text: str, **params: Param) -> Step:
@@ -244,7 +243,7 @@ def _undo(actions: tuple[AnyAction, ...]) -> Words | None:
                 return shlex.join(first.argv) if isinstance(first, Command) else phrase("repair.undo.path", path=first.path)
             case Packages() if action.install:
                 return phrase("repair.undo.packages")
-            case Write(path=path):
+            case Write(path=path) | Keep(path=path):
                 return phrase("repair.undo.file", path=path)
             case Service(unit=unit):
                 return shlex.join(("systemctl", "disable", "--now", unit))

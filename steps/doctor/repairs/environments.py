@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Literal
 
 import msgspec
 
@@ -14,12 +16,19 @@ from steps.doctor.diagnosis import Proof, Step
 from steps.doctor.events.builds import Wheel
 from steps.doctor.events.libraries import LibrariesSkipped
 from steps.doctor.evidence import Evidence
-from steps.doctor.repairs.base import Plan, back, command_proof, person, proof, repairs, run
+from steps.doctor.repairs.base import Plan, command_proof, made_of, person, proof, repairs, run
 from steps.doctor.repairs.builds import cardless, cuda_major, jax_of, machine_of, torch_build
 from steps.doctor.rules.base import Candidate
-from steps.model.action import Run, Succeeds
-from steps.model.base import Param
+from steps.errors import PreflightError
+from steps.host.trusted_path import person_home, person_uid, roots_alone, works_on
+from steps.managers.fetching import Fetching, fetching
+from steps.managers.installer import settings
+from steps.managers.makers import Argv, adding
+from steps.managers.python import LEAST_DEPTH
+from steps.model.action import Keep, Run, Succeeds
+from steps.model.base import Param, phrase
 from steps.model.machine import judged
+from steps.model.profile import Profile
 
 _INDEX = "https://download.pytorch.org/whl"
 _HAS_CUDA = "import sys, torch; sys.exit(torch.version.cuda is None)"
@@ -31,43 +40,90 @@ _PRELOAD = "import onnxruntime; onnxruntime.preload_dlls(); onnxruntime.print_de
 
 
 def environment_of(seen: Evidence, candidate: Candidate, package: str) -> str | None:
-    """Return the folder of the environment that it is about: named in the evidence, else the only one with the package; else `None`."""
+    """Return the folder of the environment that it is about: named in the evidence, else the only one with the package; else `None`.
+
+    A name out of a log counts only where an environment lies there: anybody may have written it.
+    """
     for told in candidate.facts:
         named = re.search(r"(/\S+?)/lib(?:64)?/python3\.\d+/site-packages/", told.place.text)
         if named and not named[1].startswith("/usr"):
-            return named[1]
+            return named[1] if seen.rehearsal or is_environment(seen, named[1]) else None
     if seen.rehearsal:
         return None
     found = [one.path for one in environments(seen.host) if package in one.frameworks and one.path]
-    return found[0] if len(found) == 1 else None
+    return found[0] if len(found) == 1 and not _is_base(seen, found[0]) else None
+
+
+def is_environment(seen: Evidence, path: str) -> bool:
+    """Return whether a folder is a Python environment of its own: none of the system's top folders, and no base of conda's."""
+    parts = PurePosixPath(path).parts
+    if ".." in parts or len(parts) < LEAST_DEPTH or _is_base(seen, path):
+        return False
+    return any(seen.host.exists(f"{path}/{mark}") is True for mark in ("pyvenv.cfg", "conda-meta"))
+
+
+def _is_base(seen: Evidence, path: str) -> bool:
+    """Return whether conda itself lives there, on which all of its environments rest."""
+    return seen.host.exists(f"{path}/condabin") is not False or bool(seen.host.glob(f"{path}/conda-meta/conda-[0-9]*.json"))
 
 
 def pip(
     seen: Evidence, candidate: Candidate, package: str, key: str, *words: str, check: str = "", params: Mapping[str, Param] | None = None
 ) -> tuple[Step, ...]:
-    """Return what changes wheels of an environment, which is copied before: undo moves the copy back. A person's where it is not known.
+    """Return what changes wheels of an environment, which is copied before: undo moves the copy back.
 
-    `check` is a line of Python that ends well only in an environment that is right; `params` fill the step's sentence.
+    A person's where it is not known, where it is somebody else's, and where nothing is there that could fill it. `check` is a line
+    of Python that ends well only in an environment that is right; `params` fill the step's sentence.
     """
     path = environment_of(seen, candidate, package)
     if path is None:
         return (person(key, "python", "-m", "pip", "install", *words, **(params or {})),)
-    copy = f"{path}.before-repair"
-    keep = run(
-        "keep-environment",
-        *("cp", "--archive", "--reflink=auto", "--no-target-directory", "--", path, copy),
-        undo=(back("rm", "-r", "--one-file-system", "--", path), back("mv", "--no-target-directory", "--", copy, path)),
-        path=path,
-    )
     python = f"{path}/bin/python"
+    if seen.rehearsal:
+        by: Literal["root", "user"] | None = "user"
+    else:
+        by = works_on(path, python) if seen.host.host.root == "/" else None
+    fill = _filling(seen, path, words, by or "user")
+    if by is None or fill is None:
+        typed = fill or (("uv", "pip", "install", "--python", python), {})
+        return (person(key, *typed[0], *words, **(params or {})),)
+    keep = made_of(
+        "keep-environment", (Keep(id="keep-environment", title=phrase("repair.step.keep-environment", path=path), path=path),), path=path
+    )
     done_when = (Succeeds(argv=(python, "-c", check)),) if check else ()
-    change = run(key, python, "-m", "pip", "install", *words, done_when=done_when, quiet=300, words=params)
-    return tuple(_theirs(step) if path.startswith("/home/") else step for step in (keep, change))
+    change = run(key, *fill[0], *words, done_when=done_when, quiet=300, words=params)
+    return tuple(_done_by(step, by, fill[1]) for step in (keep, change))
 
 
-def _theirs(step: Step) -> Step:
-    """Return the step as the person's own: nothing of root's comes to lie in a home folder."""
-    actions = tuple(msgspec.structs.replace(one, by="user") if isinstance(one, Run) else one for one in step.actions)
+def _filling(seen: Evidence, path: str, words: tuple[str, ...], by: Literal["root", "user"]) -> tuple[Argv, Mapping[str, str]] | None:
+    """Return the call that fills an environment, and its variables: uv's where uv made it or it has no pip; `None` without either."""
+    python, plain = f"{path}/bin/python", Fetching(options=(), proxy=None, certificates=None)
+    has_pip = seen.rehearsal or bool(seen.host.glob(f"{path}/lib/python3*/site-packages/pip/__init__.py"))
+    of_uv = re.search(r"^uv\s*=", seen.host.read(f"{path}/pyvenv.cfg") or "", re.MULTILINE) is not None
+    if not seen.rehearsal and (of_uv or not has_pip):
+        uv, options = _uv_of(seen, by)
+        if uv is not None:
+            # An index that the repair names takes the place of the person's; uv does not read where pip's settings say theirs.
+            own = () if "--index-url" in words else options
+            return (*adding(python, uv), *own), plain.environment("uv")
+    return (adding(python, None), plain.environment("pip")) if has_pip else None
+
+
+def _uv_of(seen: Evidence, by: Literal["root", "user"]) -> tuple[str | None, tuple[str, ...]]:
+    """Return uv, `None` where there is none that may be run, and where it is told to look for packages."""
+    environ = dict(line.partition("=")[::2] for line in seen.host.run(("env",)).stdout.splitlines() if "=" in line)
+    try:
+        installer = settings(seen.host.host, environ, home=person_home(), user=None, uid=person_uid())
+    except PreflightError:
+        return None, ()
+    uv = installer.uv if installer.uv and (by == "user" or roots_alone(installer.uv)) else None
+    return uv, fetching(Profile(), installer, ()).options
+
+
+def _done_by(step: Step, by: Literal["root", "user"], env: Mapping[str, str]) -> Step:
+    """Return the step as theirs whose the environment is: nothing of root's comes to lie in it, and root runs nothing out of it."""
+    told = ({"by": by, "env": env} if isinstance(one, Run) else {"by": by} for one in step.actions)
+    actions = tuple(msgspec.structs.replace(one, **words) for one, words in zip(step.actions, told, strict=True))
     return msgspec.structs.replace(step, actions=actions)
 
 
