@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 
 from steps.doctor import numbers
@@ -14,24 +15,78 @@ from steps.doctor.rules.base import Candidate
 
 # --- search paths ---------------------------------------------------------------------------------
 
-_PROFILES = ("/etc/environment", "/etc/profile", "/etc/bash.bashrc", "/etc/profile.d/*.sh")
+_PLAIN = "/etc/environment"
+"""Read by PAM line by line, and by no shell."""
+_PROFILES = (_PLAIN, "/etc/profile", "/etc/bash.bashrc", "/etc/profile.d/*.sh")
+_MARK = "# bringup: "
 
 
-def _set_in(seen: Evidence, variable: str) -> Iterator[tuple[str, str]]:
-    """Yield the system's files that set a variable, with their text without those lines."""
+def _set_in(seen: Evidence, variable: str) -> Iterator[tuple[str, str | None]]:
+    """Yield the system's files that set a variable, with their text once they do not; `None` where a line does more than that."""
     if seen.rehearsal:
         return
-    pattern = re.compile(rf"^(?=\s*(?:export\s+)?{variable}=)", re.MULTILINE)
     for place in _PROFILES:
         for path in seen.host.glob(place) if "*" in place else (place,):
             text = seen.host.read(path)
-            if text and pattern.search(text):
-                yield path, pattern.sub("# bringup: ", text)
+            if text and re.search(rf"^\s*(?:export\s+)?{variable}=", text, re.MULTILINE):
+                yield path, _without_lines(text, variable) if path == _PLAIN else without_setting(text, variable)
+
+
+def _without_lines(text: str, variable: str) -> str:
+    return re.sub(rf"^(?=\s*(?:export\s+)?{variable}=)", _MARK, text, flags=re.MULTILINE)
+
+
+def without_setting(text: str, variable: str) -> str | None:
+    """Return a shell's script that sets a variable no more; `None` where one of its lines does something beside.
+
+    A command that does nothing takes the place of each line: without one an `if` around it would be an error.
+    """
+    starts = re.compile(rf"\s*(?:export\s+)?{variable}=")
+    done: list[str] = []
+    for lines in _commands(text):
+        if not any(starts.match(line) for line in lines):
+            done += lines
+            continue
+        if "<<" in text or not starts.match(lines[0]) or not _only_sets("".join(lines), variable):
+            return None
+        blank = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
+        done += [f"{blank}: {_MARK}{lines[0].lstrip()}", *(f"{blank}{_MARK}{line.lstrip()}" for line in lines[1:])]
+    return "".join(done)
+
+
+def _commands(text: str) -> Iterator[list[str]]:
+    """Yield the lines of a script, those together that a backslash joins."""
+    joined: list[str] = []
+    for line in re.findall(r"[^\n]*\n|[^\n]+", text):
+        joined.append(line)
+        ends = line.rstrip("\n")
+        # In a remark a backslash joins nothing.
+        if (ends.lstrip().startswith("#") and len(joined) == 1) or (len(ends) - len(ends.rstrip("\\"))) % 2 == 0:
+            yield joined
+            joined = []
+    if joined:
+        yield joined
+
+
+def _only_sets(command: str, variable: str) -> bool:
+    """Return whether a command is one assignment and nothing else; not where a quotation goes on in the next line."""
+    words = shlex.shlex(command.replace("\\\n", ""), posix=True, punctuation_chars=True)
+    words.whitespace_split = True
+    try:
+        found = [word for word in words if word != "export"]
+    except ValueError:
+        return False
+    return len(found) == 1 and found[0].startswith(f"{variable}=") and not re.search(r"\$\(|`", command)
 
 
 def _unset(seen: Evidence, variable: str, key: str) -> tuple[Step, ...]:
     """Return what keeps a variable from programs: out of the files that set it, and out of the shell that has it already."""
-    files = tuple(write("variable-out", path, text, variable=variable) for path, text in _set_in(seen, variable))
+    files = (
+        person("variable-by-hand", "grep", "--line-number", variable, path, variable=variable, path=path)
+        if text is None
+        else write("variable-out", path, text, variable=variable)
+        for path, text in _set_in(seen, variable)
+    )
     return (*files, person(key, "env", "--unset", variable, "PROGRAM", variable=variable))
 
 
