@@ -36,9 +36,31 @@ def _addresses(seen: Evidence, candidate: Candidate) -> Iterator[str]:
     named = [told.address for told in candidate.facts if isinstance(told, Xid)]
     only = [card.address for card in seen.cards.cards if card.address]
     for text in named or (only if len(seen.cards.cards) == 1 else ()):
-        whole = re.fullmatch(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}:[0-9a-f]{2})(\.[0-7])?", text.lower())
-        if whole:
-            yield f"{(whole[1] or '0000')[-4:]}:{whole[2]}{whole[3] or '.0'}"
+        if address := _address(text):
+            yield address
+
+
+def _address(text: str) -> str | None:
+    """Return an address on the bus as nvidia-smi takes it; `None` for what is none."""
+    whole = re.fullmatch(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}:[0-9a-f]{2})(\.[0-7])?", text.lower())
+    return f"{(whole[1] or '0000')[-4:]}:{whole[2]}{whole[3] or '.0'}" if whole else None
+
+
+@repairs("mig-enabled-without-instances")
+def instances(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return one instance of each card that is split into nothing; a person's where it was not seen which card that is.
+
+    It has no way back: which instance comes of it is known only then, and without its number all of a card's would go.
+    """
+    split = [one for one in seen.readings if one.active("MIG Mode/Current")]
+    cards = [_address(one.address or "") for one in split if (told := one.at("MIG Devices")) is not None and told.value == "None"]
+    known = tuple(dict.fromkeys(address for address in cards if address))
+    steps = tuple(run("mig-instances", *_mig(address), live=True) for address in known)
+    return Plan(steps=steps or (person("mig-instances", *_mig("ADDRESS")),), verify=proof("list"))
+
+
+def _mig(address: str) -> tuple[str, ...]:
+    return ("nvidia-smi", "mig", "-i", address, "-cgi", "0", "-C")
 
 
 @repairs("device-nodes-restricted")
