@@ -28,10 +28,11 @@ from steps.doctor.repairs.base import (
     service,
     tool,
 )
-from steps.doctor.repairs.halves import half
+from steps.doctor.repairs.halves import archive, half
 from steps.doctor.repairs.installer import taken_away
 from steps.doctor.repairs.modules import afterwards, built, images, kernel_of, reinstalled
 from steps.doctor.rules.base import Candidate
+from steps.model.action import RemovePath
 from steps.model.base import phrase
 
 
@@ -137,9 +138,35 @@ def file_conflict(seen: Evidence, candidate: Candidate) -> Plan:
         steps: tuple[Step, ...] = (remove("other-branch-away", manager, package),)
         return Plan(steps=(*steps, tool("fix-broken", "fix-broken", manager)), verify=proof("packages", manager))
     # dpkg's own tool: while a package is half unpacked, apt refuses every transaction that does not mend all of it.
-    away = run("other-branch-away", "dpkg", "--remove", "--force-depends", package, packages=package)
-    steps = (away, tool("fix-broken", "fix-broken", manager)) if manager == "apt" else (remove("other-branch-away", manager, package),)
+    steps = (
+        (*_forced(seen, package), tool("fix-broken", "fix-broken", manager))
+        if manager == "apt"
+        else (remove("other-branch-away", manager, package),)
+    )
     return Plan(steps=steps, verify=proof("packages", manager))
+
+
+_ARCHIVES = "/var/cache/apt/archives"
+
+
+def _forced(seen: Evidence, package: str) -> tuple[Step, ...]:
+    """Return the removal of a package on which others may rest, its file kept before; a person's where it is not known which that is.
+
+    Its own file counts where apt has it; else it is fetched, and the run stops before the removal where it cannot be.
+    """
+    rows = [row for row in seen.packages.rows if row.name == package and row.installed]
+    command = ("dpkg", "--remove", "--force-depends", package)
+    kept = archive(seen, rows[0]) if len(rows) == 1 else None
+    if len(rows) != 1 or (kept is None and rows[0].arch is None):
+        return (person("other-branch-away", *command, packages=package),)
+    (row,) = rows
+    path = kept or f"{_ARCHIVES}/{row.name}_{row.version.replace(':', '%3a')}_{row.arch}.deb"
+    away = run("other-branch-away", *command, undo=(back("dpkg", "--install", "--force-overwrite", path),), packages=package)
+    if kept:
+        return (away,)
+    fetch = ("apt-get", "download", f"{row.name}:{row.arch}={row.version}")
+    fetched = run("keep-package", "env", f"--chdir={_ARCHIVES}", *fetch, undo=(RemovePath(path=path),), package=package)
+    return (fetched, away)
 
 
 @repairs("conflicting-driver-branch-blocks-install")

@@ -9,9 +9,10 @@ from steps.doctor import numbers
 from steps.doctor.diagnosis import Step
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.modules import Dkms
-from steps.doctor.repairs.base import Plan, apt, back, install, manager_of, not_offered, person, proof, reboot, repairs, run, tool
+from steps.doctor.repairs.base import Plan, apt, aside, back, install, manager_of, not_offered, person, proof, reboot, repairs, run, tool
 from steps.doctor.repairs.halves import as_failed, finish, half
 from steps.doctor.rules.base import Candidate
+from steps.model.action import UndoStep
 from steps.model.base import phrase
 
 _STACK = ("nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia_peermem", "nvidia")
@@ -78,7 +79,7 @@ def built(seen: Evidence, kernel: str | None) -> tuple[Step, ...]:
     build = run(
         "build",
         *("dkms", "install", "--force", one, "-k", kernel),
-        undo=(back("dkms", "uninstall", one, "-k", kernel),),
+        undo=_taken_out(seen, target.module, target.version, kernel),
         quiet=720,
         module=one,
         kernel=kernel,
@@ -94,6 +95,12 @@ def built(seen: Evidence, kernel: str | None) -> tuple[Step, ...]:
         kernel=kernel,
     )
     return (away, build)
+
+
+def _taken_out(seen: Evidence, module: str, version: str, kernel: str, *, tolerant: bool = False) -> tuple[UndoStep, ...]:
+    """Return what takes a module out of a kernel again; nothing where DKMS says that it was in there before."""
+    there = any((line.module, line.version, line.kernel, line.state) == (module, version, kernel, "installed") for line in entries(seen))
+    return () if there else (back("dkms", "uninstall", f"{module}/{version}", "-k", kernel, tolerant=tolerant),)
 
 
 def reinstalled(seen: Evidence, *roles: str) -> tuple[Step, ...]:
@@ -203,9 +210,9 @@ def _arch_headers(kernel: str) -> str:
 
 
 def _build_all(seen: Evidence, kernel: str) -> Step:
-    """Return the build of every entry of DKMS; undo takes the modules of the driver away again, as they were not there before."""
-    versions = dict.fromkeys(f"nvidia/{row.driver}" for row in seen.packages.driver("module") if row.driver)
-    undo = tuple(back("dkms", "uninstall", one, "-k", kernel, tolerant=True) for one in versions)
+    """Return the build of every entry of DKMS; undo takes the modules of the driver away again that were not there before."""
+    versions = dict.fromkeys(row.driver for row in seen.packages.driver("module") if row.driver)
+    undo = tuple(step for version in versions for step in _taken_out(seen, "nvidia", version, kernel, tolerant=True))
     return run("build-all", "dkms", "autoinstall", "-k", kernel, undo=undo, quiet=720, kernel=kernel)
 
 
@@ -232,8 +239,12 @@ def stale_entry(seen: Evidence, candidate: Candidate) -> Plan:
     kernel = kernel_of(seen)
     if not re.fullmatch(r"[\w.-]+", module) or not re.fullmatch(r"[\w.-]+", version):
         return Plan(steps=(person("entry-away"), person("build-all", "dkms", "autoinstall", kernel=kernel or "?")), verify=proof("dkms"))
-    at, away = f"/var/lib/dkms/{module}/{version}", f"/var/lib/dkms-{module}-{version}.disabled"
-    move = run("entry-away", "mv", "--no-target-directory", "--", at, away, undo=(back("mv", "--no-target-directory", "--", away, at),))
+    at = f"/var/lib/dkms/{module}/{version}"
+    if not seen.rehearsal and (seen.host.listdir(at) is None or seen.host.exists(f"{at}/source/dkms.conf") is not False):
+        # Somebody's log names it; here nothing of it is broken.
+        return Plan(steps=(person("see-entries", "dkms", "status"),), verify=proof("dkms"))
+    # Out of the tree: DKMS takes every folder in there for an entry.
+    move = aside("entry-away", at, f"/var/lib/dkms-{module}-{version}")
     rest = [line for line in entries(seen) if line.version != version]
     build = built(seen, kernel) if rest and kernel else (run("build-all", "dkms", "autoinstall", quiet=720, kernel=kernel or "?"),)
     # The packages whose script stumbled over the entry are configured afterwards.

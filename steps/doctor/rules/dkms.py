@@ -18,7 +18,7 @@ from steps.doctor.events.kernel import FirmwareOther
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.modules import Dkms
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
-from steps.doctor.told import Told
+from steps.doctor.told import Told, fact
 
 _OURS = ("nvidia", "amdgpu")
 
@@ -145,13 +145,25 @@ def _in_build(seen: Evidence, refused: OptionRefused) -> bool:
 @rule("dkms-tree-stale-entry")
 def stale_entry(seen: Evidence) -> Answer:
     """An entry of DKMS has lost its sources."""
-    said = next((event for event in seen.all(DkmsTreeBroken) if event.module is None or _ours(event.module)), None)
+    all_said = [event for event in seen.all(DkmsTreeBroken) if event.module is None or _ours(event.module)]
+    said = next((event for event in all_said if _whole(seen, event) is None), None)
     broken = next((line for line in entries(seen) if line.state == "broken"), None)
     if said is None and broken is None:
-        return None
+        return out(_whole(seen, all_said[0])) if all_said else None
     module = (said.module if said else None) or (broken.module if broken else None) or "?"
     version = (said.version if said else None) or (broken.version if broken else None) or "?"
     return found(CERTAIN if said else STRONG, said, broken, *seen.packages.driver("module")[:1], module=module, version=version)
+
+
+def _whole(seen: Evidence, said: DkmsTreeBroken) -> Told | None:
+    """Return what shows that an entry has its sources by now: the file itself, or DKMS's own word where the file was not looked at."""
+    conf = f"/var/lib/dkms/{said.module}/{said.version}/source/dkms.conf"
+    there = seen.host.exists(conf) if said.module and said.version else None
+    if there:
+        return fact(said.version or "?", conf, conf)
+    healthy = (line for line in entries(seen) if (line.module, line.version) == (said.module, said.version))
+    line = next((line for line in healthy if line.state in ("added", "built", "installed")), None)
+    return line if there is None else None
 
 
 @rule("driver-package-contains-wrong-version")
