@@ -23,6 +23,8 @@ HIDING = "CUDA_VISIBLE_DEVICES"
 """The variable that keeps GPUs from every program that uses CUDA."""
 RANK_SECONDS = 60
 """So long may one rung take before its process is ended; a slow disk needs most of it for the import."""
+_IMPORT_SECONDS = 120
+"""The same for the import of one framework."""
 _ALL_SECONDS = 300.0
 
 
@@ -52,7 +54,8 @@ def imports(host: Host, interpreter: str, wanted: Mapping[str, str], *, gpus: in
     """Return one rung for each other framework: it imports, is the version that was asked for, and sees so many GPUs if it uses them."""
     if not wanted:
         return ()
-    result = _run(host, interpreter, "verify_import.py", tuple(wanted))
+    argv = ("--limit", str(_IMPORT_SECONDS), *wanted)
+    result = _run(host, interpreter, "verify_import.py", argv, seconds=_ALL_SECONDS + _IMPORT_SECONDS * len(wanted))
     lines = {str(line["rung"]): line for line in _lines(result)}
     rungs = []
     for name, version in wanted.items():

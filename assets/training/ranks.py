@@ -44,7 +44,7 @@ def last_line(error: BaseException) -> str:
 def alone(rung: Callable[[], Line], limit: float) -> Line:
     """Return what a rung says from a child of its own: a crash or a hang there is its result and not the end of the proof.
 
-    This process has imported PyTorch and never touched a GPU, so a child may.
+    This process may have imported PyTorch and never touched a GPU, so a child may.
     """
     folder = Path(tempfile.mkdtemp(prefix="bringup-verify-"))
     try:

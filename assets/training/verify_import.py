@@ -1,20 +1,23 @@
 """Import each named distribution in its own environment: one JSON line each, with its version and the devices it sees.
 
-Run by the environment's interpreter, isolated: `python -I verify_import.py jax tensorflow transformers`.
+Each is tried in a process of its own: what one does to its process is no finding about another. Run by the environment's
+interpreter, isolated, with `ranks.py` beside it: `python -I verify_import.py --limit 120 jax tensorflow transformers`.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import importlib.metadata
-import json
 import os
 import sys
 import traceback
 import warnings
-from typing import Any
 
-Line = dict[str, Any]
+from ranks import Line, alone, say
+
+LIMIT = 120.0
+"""Seconds that one may take; from a disk in the network the large ones need a minute."""
 
 
 def main() -> int:
@@ -22,9 +25,16 @@ def main() -> int:
     # Compiled modules are kept for the person's own first import, but nobody leaves files in somebody else's environment.
     sys.dont_write_bytecode = os.stat(sys.prefix).st_uid != os.geteuid()
     warnings.simplefilter("ignore")
-    for name in sys.argv[1:]:
-        sys.stdout.write(json.dumps({"rung": name, **imported(name)}) + "\n")
-        sys.stdout.flush()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--limit", type=float, default=LIMIT)
+    parser.add_argument("names", nargs="*")
+    asked = parser.parse_args()
+    for name in asked.names:
+        line = alone(lambda name=name: imported(name), limit=asked.limit)
+        if line.get("code") in ("hung", "killed", "silent"):
+            # In other words than a rank's: here it is the only one.
+            line["code"] = f"import-{line['code']}"
+        say({"rung": name, **line})
     return 0
 
 
