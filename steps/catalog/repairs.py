@@ -66,6 +66,8 @@ class StepRow(Record):
     """The key of its words, `repair.step.<says>`."""
     run: Argv = ()
     undo: tuple[Argv, ...] = ()
+    makes: str | None = None
+    """A path that is there once the command was run: where it is there before, nothing is run and nothing taken back."""
     keeps: str | None = None
     """A file that the command writes anew: it is kept before, and put back by undo."""
     live: bool = False

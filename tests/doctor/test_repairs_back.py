@@ -10,8 +10,9 @@ from steps.doctor.evidence import Evidence
 from steps.doctor.judge import judge
 from steps.doctor.repairs.all import repair_of
 from steps.doctor.rules.base import Candidate
+from steps.engine.ledger import paths_of
 from steps.host.captured import Capture, Recorded
-from steps.model.action import AnyAction, Command, Keep, RemovePath, Run
+from steps.model.action import AnyAction, Command, FileIs, Keep, RemovePath, Run
 from tests.doctor import live
 
 _UBUNTU = {"/etc/os-release": 'ID=ubuntu\nVERSION_ID="24.04"\n', "/proc/sys/kernel/osrelease": "6.8.0-60-generic\n"}
@@ -150,3 +151,27 @@ def test_its_file_is_fetched_before_it_is_removed_where_apt_has_none() -> None:
     assert isinstance(fetch, Run)
     assert (fetch.argv[-1], fetch.undo) == ("nvidia-utils-550:amd64=550.1-1", (RemovePath(path=_DEB),))
     assert takes_back(away)[0][-1] == _DEB
+
+
+# --- what is kept, and what was there already -------------------------------------------------------
+
+_UNINSTALLER = "/usr/bin/nvidia-uninstall"
+
+
+@pytest.mark.parametrize(
+    ("there", "name"),
+    [((), "/var/lib/nvidia-installer"), (("/var/lib/nvidia-installer.disabled.tar",), "/var/lib/nvidia-installer-2")],
+    ids=["first", "second"],
+)
+def test_what_an_earlier_repair_keeps_of_the_installer_is_not_written_over(there: tuple[str, ...], name: str) -> None:
+    files = {_UNINSTALLER: "#!/bin/sh\n", **dict.fromkeys(there, "")}
+    found = steps(seen({}, files), "module-from-other-install", loaded="550.54.14")
+    keep = actions(found, "keep-installer")
+    (uninstall,) = actions(found, "uninstall")
+    assert [path for action in keep for path in paths_of(action)] == [f"{name}.disabled.list", f"{name}.disabled.tar"]
+    assert f"{name}.disabled.tar" in takes_back(uninstall)[0]
+
+
+def test_a_module_that_is_loaded_already_is_not_unloaded_by_undo() -> None:
+    (load,) = actions(steps(seen({}), "nvidia-uvm-not-ready"), "load-uvm")
+    assert load.done_when == (FileIs(path="/sys/module/nvidia_uvm"),)

@@ -88,7 +88,9 @@ def pip(
         typed = fill or (("uv", "pip", "install", "--python", python), {})
         return (person(key, *typed[0], *words, **(params or {})),)
     keep = made_of(
-        "keep-environment", (Keep(id="keep-environment", title=phrase("repair.step.keep-environment", path=path), path=path),), path=path
+        "keep-environment",
+        (Keep(id="keep-environment", title=phrase("repair.step.keep-environment", path=path), path=path, quiet_seconds=600),),
+        path=path,
     )
     done_when = (Succeeds(argv=(python, "-c", check)),) if check else ()
     change = run(key, *fill[0], *words, done_when=done_when, quiet=300, words=params)

@@ -11,8 +11,8 @@ from steps.doctor.repairs.base import back, made_of, run
 from steps.model.action import RemovePath, Run, Write
 from steps.model.base import phrase
 
-_KEPT = "/var/lib/nvidia-installer.disabled.tar"
-_LIST = "/var/lib/nvidia-installer.disabled.list"
+_KEPT = "/var/lib/nvidia-installer"
+"""What the names begin with of what is kept; a number follows where an earlier repair has that name."""
 _FOLDER = "/var/lib/nvidia"
 """Where the installer keeps the list of its files, and those that it replaced."""
 
@@ -20,28 +20,40 @@ _FOLDER = "/var/lib/nvidia"
 def taken_away(seen: Evidence, uninstaller: str, version: str, kernel: str | None) -> tuple[Step, ...]:
     """Return the uninstaller's run, after its files were kept; undo puts them back where they lay."""
     paths = tuple(sorted({uninstaller, *_paths(seen, version)}))
-    title = phrase("repair.step.keep-installer", path=_KEPT, count=len(paths))
-    tar = ("tar", "--absolute-names", "--file", _KEPT)
+    name = _free(seen)
+    kept, listed = f"{name}.disabled.tar", f"{name}.disabled.list"
+    title = phrase("repair.step.keep-installer", path=kept, count=len(paths))
+    tar = ("tar", "--absolute-names", "--file", kept)
     keep = made_of(
         "keep-installer",
         (
             Write(
-                id="keep-list", title=phrase("repair.step.keep-list", path=_LIST), lane="packages", path=_LIST, text="\n".join((*paths, ""))
+                id="keep-list",
+                title=phrase("repair.step.keep-list", path=listed),
+                lane="packages",
+                path=listed,
+                text="\n".join((*paths, "")),
             ),
             Run(
                 id="keep-installer",
                 title=title,
                 lane="packages",
-                argv=(*tar, "--ignore-failed-read", "--create", "--files-from", _LIST),
-                undo=(RemovePath(path=_KEPT),),
+                argv=(*tar, "--ignore-failed-read", "--create", "--files-from", listed),
+                undo=(RemovePath(path=kept),),
                 quiet_seconds=300,
             ),
         ),
-        path=_KEPT,
+        path=kept,
         count=len(paths),
     )
     index = (back("depmod", kernel),) if kernel else ()
     return (keep, run("uninstall", uninstaller, "--silent", undo=(back(*tar, "--extract"), *index), quiet=120))
+
+
+def _free(seen: Evidence) -> str:
+    """Return what the names of a repair's own begin with: what an earlier one keeps under its name is for its undo."""
+    names = (_KEPT, *(f"{_KEPT}-{number}" for number in range(2, 100)))
+    return next((name for name in names if not seen.host.glob(f"{name}.disabled.*")), _KEPT)
 
 
 def _paths(seen: Evidence, version: str) -> Iterator[str]:

@@ -28,7 +28,7 @@ from steps.doctor.repairs.cards import resets, users
 from steps.doctor.repairs.modules import images
 from steps.doctor.repairs.sources import nvidias_archive
 from steps.doctor.rules.base import Candidate
-from steps.model.action import RemovePath
+from steps.model.action import FileIs, RemovePath
 from steps.model.base import Param
 
 _PLAIN = re.compile(r"[\w.+:/~@=,-]+")
@@ -91,6 +91,7 @@ def _filled(seen: Evidence, row: StepRow, params: Mapping[str, Param], words: di
         row.says,
         *known,
         undo=undo or ((RemovePath(path=row.keeps),) if row.keeps and not kept else ()),
+        done_when=(FileIs(path=row.makes),) if row.makes else (),
         live=row.live,
         interactive=row.interactive,
         words=words,
