@@ -74,7 +74,7 @@ def test_an_environment_comes_back_as_it_was_and_no_copy_stays(env: Path) -> Non
     before = held(env)
     handle = ran(*changing(env, "2.0"))
     assert (statuses(handle.state()), (env / "version").read_text()) == ({"a.keep": "done", "a.change": "done"}, "2.0")
-    assert beside(env) == ["env", f"env.before-{handle.id}"]
+    assert beside(env) == [f".env.before-{handle.id}", "env"]
     assert statuses(undone(handle))["a.keep"] == "undone"
     assert ((env / "version").read_text(), held(env), beside(env)) == ("1.0", before, ["env"])
 
@@ -93,7 +93,7 @@ def test_a_run_tried_again_after_a_broken_copy_begins_it_anew(env: Path) -> None
     with files_of_at_most(1 << 20):
         handle = ran(*changing(env, "2.0"))
     # A runner that was killed leaves what it had copied.
-    partial = env.with_name(f"env.before-{handle.id}.partial")
+    partial = env.with_name(f".env.before-{handle.id}.partial")
     partial.mkdir()
     (partial / "strange").write_text("x")
     handle.resume()
@@ -124,7 +124,7 @@ def test_an_older_run_that_wrote_into_an_environment_waits_for_the_one_that_keep
 def test_a_name_that_is_taken_is_refused_and_stays(env: Path) -> None:
     first = ran(*changing(env, "2.0"))
     undone(first)
-    names = [env.with_name(f"env.before-{first.id[:-1]}{letter}") for letter in "abcd"]
+    names = [env.with_name(f".env.before-{first.id[:-1]}{letter}") for letter in "abcd"]
     for name in names:
         name.mkdir()
     handle = ran(*changing(env, "3.0"))
@@ -136,7 +136,7 @@ def test_a_name_that_is_taken_is_refused_and_stays(env: Path) -> None:
 
 def test_a_copy_that_somebody_took_away_is_missed_and_the_environment_stays(env: Path) -> None:
     handle = ran(*changing(env, "2.0"))
-    env.with_name(f"env.before-{handle.id}").rename(env.with_name("elsewhere"))
+    env.with_name(f".env.before-{handle.id}").rename(env.with_name("elsewhere"))
     state = undone(handle)
     assert (state.status, (env / "version").read_text()) == ("undo-failed", "2.0")
 
@@ -145,7 +145,7 @@ def test_what_a_link_names_is_copied_and_the_link_stays(env: Path, tmp_path: Pat
     link = tmp_path / "current"
     link.symlink_to(env)
     handle = ran(*changing(link, "2.0"))
-    assert ((env / "version").read_text(), beside(env)) == ("2.0", ["env", f"env.before-{handle.id}"])
+    assert ((env / "version").read_text(), beside(env)) == ("2.0", [f".env.before-{handle.id}", "env"])
     undone(handle)
     assert (link.is_symlink(), (env / "version").read_text()) == (True, "1.0")
 

@@ -147,9 +147,12 @@ class Keep(Action, tag=True):
     """The path that it comes to lie next to, where that is not its own."""
 
     def kept(self, run: str) -> str:
-        """Return where a run keeps it: apt passes over such a name in silence, modprobe, depmod and ldconfig do not read it."""
+        """Return where a run keeps it, under a name that nobody takes for the original.
+
+        No pattern that looks for environments finds it; apt passes over it in silence, modprobe, depmod and ldconfig do not read it.
+        """
         folder, _, name = (self.beside or self.path).rpartition("/")
-        return f"{folder}/.{name}.{run}.disabled" if self.moves else f"{folder}/{name}.before-{run}"
+        return f"{folder}/.{name}.{run}.disabled" if self.moves else f"{folder}/.{name}.before-{run}"
 
 
 class Packages(Action, tag=True):

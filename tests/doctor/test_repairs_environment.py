@@ -146,3 +146,9 @@ def test_an_environment_with_neither_pip_nor_uv_is_left_to_its_person(env: Path,
     (step,) = steps(env, "torch")
     assert step.actions == ()
     assert step.command == ("uv", "pip", "install", "--python", f"{env}/bin/python", "torch")
+
+
+def test_a_copy_that_a_repair_kept_is_not_taken_for_another_environment(env: Path) -> None:
+    kept = Path(Keep(id="a", title="t", path=str(env)).kept("1130-a"))
+    env.rename(kept)
+    assert LocalHost().glob(f"{env.parent}/*/pyvenv.cfg") == ()
