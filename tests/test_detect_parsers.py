@@ -32,6 +32,21 @@ def asked(*argv: str, text: str = "", status: int | None = 0) -> smi.Smi:
 # -- nvidia-smi -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "bash: nvidia-smi: command not found\n",
+        "Command 'nvidia-smi' not found, but can be installed with:\n",
+        "zsh: command not found: nvidia-smi\n",
+        "bash: nvidia-smi: Kommando nicht gefunden.\n",
+        "-bash: nvidia-smi: 未找到命令\n",
+    ],
+)
+def test_a_shell_without_the_tool_is_known_by_its_words_where_the_status_was_not_told(said: str) -> None:
+    assert asked("nvidia-smi", text=said, status=None).installed is False
+    assert asked("nvidia-smi", text="No devices were found\n", status=None).installed is True
+
+
 def test_the_long_form_of_2015_is_read() -> None:
     found = asked("nvidia-smi", "-q", text=case("nvidia-smi/nvidia-smi-q.titanx-352.txt"))
     (card,) = found.gpus

@@ -52,3 +52,23 @@ def test_a_capture_answers_from_its_logs_where_nothing_was_recorded() -> None:
     assert seen.run(("lsmod",)).stdout == "recorded\n"
     assert seen.run(("dkms", "status")).stdout == "nvidia/550.90.07: added\n"
     assert typed(seen) == {("dkms", "status")}
+
+
+def test_an_empty_answer_of_the_bus_counts_where_the_next_command_follows() -> None:
+    asked = ("lspci", "-nn", "-d", "10de:")
+    assert session("$ lspci | grep -i nvidia\n$ uname -r\n6.8.0-45-generic\n").commands[asked] == ""
+    assert asked not in session("$ lspci | grep -i nvidia\n").commands
+    assert asked not in session("$ lspci | grep -i audio\n$ uname -r\n6.8.0-45-generic\n").commands
+
+
+@pytest.mark.parametrize(
+    ("typed", "asked"),
+    [
+        ("apt list --installed | grep nvidia", ("apt", "list", "--installed")),
+        ("sudo dnf list installed", ("dnf", "list", "installed")),
+        ("pacman -Qs nvidia", ("pacman", "-Qs", "nvidia")),
+    ],
+)
+def test_lists_of_packages_are_questions_that_tell_facts(typed: str, asked: tuple[str, ...]) -> None:
+    assert session(f"$ {typed}\nnvidia-utils 550.90.07-1\n").commands[asked] == "nvidia-utils 550.90.07-1\n"
+    assert not session("$ apt install nvidia-utils-550\nSetting up nvidia-utils-550\n").commands

@@ -59,9 +59,9 @@ def _parsed(argv: tuple[str, ...]) -> bool:
 
 def parse(argv: tuple[str, ...], result: Result) -> Smi:
     """Return what one answer says."""
-    if result.status == 127:
-        return Smi(installed=False)
     text = result.text
+    if result.status == 127 or (result.status is None and ABSENT.search(text)):
+        return Smi(installed=False)
     if NO_ANSWER in result.stderr or (result.status == TIMED_OUT and not text.strip()):
         return Smi(installed=True, hangs=True)
     if result.status is None and not text:
@@ -81,6 +81,8 @@ def parse(argv: tuple[str, ...], result: Result) -> Smi:
     return _from_q(text) if "-q" in argv else _from_table(text)
 
 
+ABSENT = re.compile(r"nvidia-smi['’]?:? .{0,30}not found|not found: nvidia-smi|^[^\n]{0,40}\bnvidia-smi: [^\n:]{3,40}$")
+"""What shells say, in whatever language, where the status was not told."""
 _TROUBLES: tuple[tuple[str, Trouble], ...] = (
     (r"Driver/library version mismatch", "mismatch"),
     (r"could(?:n't| not) communicate with the NVIDIA driver", "no-driver"),

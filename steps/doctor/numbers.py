@@ -53,6 +53,11 @@ def agree(one: str, other: str) -> bool:
     return a[:least] == b[:least]
 
 
+def same(one: str, other: str) -> bool:
+    """Return whether two versions that were told wholly are the same: 575.64 and 575.64.03 are two releases."""
+    return parts(one) == parts(other)
+
+
 def newer(one: str, other: str) -> bool:
-    """Return whether `one` is certainly newer than `other`, as far as both are told."""
-    return not agree(one, other) and parts(one) > parts(other)
+    """Return whether `one` is newer than `other`; of two that may be the same it is asked only where both were told wholly."""
+    return parts(one) > parts(other)

@@ -15,7 +15,7 @@ from steps.doctor.events.nvml import NvmlError
 from steps.doctor.events.outcomes import SetUp
 from steps.doctor.events.runs import Locked, NouveauRunning
 from steps.doctor.facts.packages import Packages
-from steps.doctor.facts.versions import Versions
+from steps.doctor.facts.versions import Versions, fit
 
 _OVERTAKEN = (ApiMismatch, ModuleMix, NvmlError, BuildFailed, CodeError, HeadersMissing, OptionRefused, CompilerRefused, NouveauRunning)
 """What a driver that works, in one version everywhere, has behind it."""
@@ -45,7 +45,7 @@ def in_one_version(versions: Versions, packages: Packages, answers: bool | None)
     if answers is not True or not versions.loaded:
         return False
     told = [*versions.loaded, *versions.on_disk, *versions.user]
-    return all(numbers.agree(one.value, versions.loaded[0].value) for one in told) and not any(row.half for row in packages.driver())
+    return all(fit(one, versions.loaded[0]) for one in told) and not any(row.half for row in packages.driver())
 
 
 def foreign(events: Events, handed: set[str], versions: Versions) -> Foreign | None:

@@ -37,6 +37,10 @@ class Fact(Told):
     value: str
 
 
+class CutFact(Fact):
+    """A version of which the last number may be left out: so NVML tells its own."""
+
+
 def fact(value: str, source: str, text: str | None = None) -> Fact:
     """Return a fact; without `text` the value itself is what stands there."""
     return Fact(place=Place(source=source, text=text if text is not None else value), value=value)

@@ -20,8 +20,15 @@ _FILES = ("/proc/driver/nvidia/version", "/sys/module/nvidia/version", "/etc/os-
 _TOLD = (
     "lspci", "lsmod", "modinfo", "modprobe", "nvidia-smi", "nvidia-smi.exe", "keyctl", "mokutil", "prime-select", "df", "lsblk", "ldconfig",
     "which", "nvcc", "getenforce", "apt-mark", "rocminfo", "hl-smi", "nvidia-ctk", "uname", "systemd-detect-virt", "rpm", "dkms",
+    "sensors", "ps",
 )  # fmt: skip
 """Programs whose output is a fact under the very words that were typed."""
+_ASKED = (
+    ("dpkg", "-l"), ("dpkg", "--list"), ("dpkg-query", "-W"), ("dpkg-query", "-l"), ("apt", "list"), ("apt", "policy"),
+    ("apt-cache", "policy"), ("dnf", "list"), ("yum", "list"), ("dnf", "info"), ("yum", "info"), ("zypper", "se"), ("zypper", "search"),
+    ("pacman", "-Q"), ("pacman", "-Qs"), ("pacman", "-Qi"), ("systemctl", "status"), ("systemctl", "is-active"),
+)  # fmt: skip
+"""Commands of which only these tell facts."""
 
 
 class Session(NamedTuple):
@@ -31,25 +38,32 @@ class Session(NamedTuple):
     files: Mapping[str, str]
 
 
+_NVIDIA = re.compile(r"\bgrep\b[^|]*\bnvidia\b|-d *10de:", re.IGNORECASE)
+_BUS = ("lspci", "-nn", "-d", "10de:")
+"""The question for NVIDIA's devices, however a person asked it: only of this one an empty answer tells something."""
+
+
 def session(text: str) -> Session:
     """Return the questions of a session that tell facts, each with its first answer; what ran inside a container is left out."""
     commands: dict[tuple[str, ...], str] = {}
     files: dict[str, str] = {}
-    for line, output in _steps(text):
+    for line, output, ended in _steps(text):
         words = _words(line)
+        if ended and not output.strip() and words[:1] == ("lspci",) and _NVIDIA.search(line):
+            commands.setdefault(_BUS, "")
         if not output.strip() or not words:
             continue
         if words[0] == "cat" and len(words) == 2 and words[1] in _FILES:
             files.setdefault(words[1], output)
-        elif words[0] in _TOLD or words[:2] in (("dpkg", "-l"), ("systemctl", "status"), ("systemctl", "is-active")):
+        elif words[0] in _TOLD or words[:2] in _ASKED:
             commands.setdefault(_plain(words), output)
         elif words[0] in ("ls", "find") and any(word.startswith(("/dev", "/lib/modules", "/run/nvidia")) for word in words):
             commands.setdefault(words, output)
     return Session(commands, files)
 
 
-def _steps(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each typed line with what follows up to the next one."""
+def _steps(text: str) -> Iterator[tuple[str, str, bool]]:
+    """Yield each typed line with what follows up to the next one, and whether there is a next one: then that is all of it."""
     if len(text) > _MOST:
         return
     typed = list(_PROMPT.finditer(text))
@@ -57,7 +71,7 @@ def _steps(text: str) -> Iterator[tuple[str, str]]:
         if found["host"] and _CONTAINER.fullmatch(found["host"]):
             continue
         end = typed[at + 1].start() if at + 1 < len(typed) else len(text)
-        yield found["line"], text[found.end() + 1 : end]
+        yield found["line"], text[found.end() + 1 : end], at + 1 < len(typed)
 
 
 def _words(line: str) -> tuple[str, ...]:

@@ -22,6 +22,12 @@ def changed_by_apt(found: re.Match[str], at: Place) -> Changed:
     return Changed(place=at, name=found["name"], old=found["old"], new=found["new"])
 
 
+@parses(r"(?:^|[ ,])(?P<name>[a-z0-9][\w.+-]*):(?P<arch>\w+) \((?P<new>\d[^,()\s]*)(?:, automatic)?\)", "Install: ")
+def installed_by_apt(found: re.Match[str], at: Place) -> Changed:
+    """Recognise each new package in the history of apt."""
+    return Changed(place=at, name=found["name"], new=found["new"])
+
+
 @parses(r"\b(?:upgrade|downgrade) (?P<name>[a-z0-9][\w.+-]*)(?::\w+)? (?P<old>\d\S*) (?P<new>\d\S*)$", " upgrade ", " downgrade ")
 def changed_by_dpkg(found: re.Match[str], at: Place) -> Changed:
     """Recognise a line of dpkg.log."""
@@ -50,6 +56,24 @@ def changed_unattended(found: re.Match[str], at: Place) -> Changed | None:
     if _UNATTENDED not in found.string[start : found.start() + 1]:
         return None
     return Changed(place=at, name=found["name"])
+
+
+class SetDiffers(Event):
+    """A check found two packages of the driver in two versions."""
+
+    one: str
+    other: str
+
+
+@parses(
+    r"(?:nvidia|libcuda|cuda-drivers)[\w.-]*(?: version)? ?[(:]? ?(?:\d+:)?(?P<one>[3-9]\d\d\.\d+(?:\.\d+)*)[\w.~-]*\)? "
+    r"(?:does not match|doesn't match|differs from|is not equal to) [\w.-]*(?:nvidia|libcuda|cuda-drivers)[\w.-]*(?: version)? ?[(:]? ?"
+    r"(?:\d+:)?(?P<other>[3-9]\d\d\.\d+(?:\.\d+)*)",
+    "does not match", "doesn't match", "differs from", "is not equal to",
+)  # fmt: skip
+def set_differs(found: re.Match[str], at: Place) -> SetDiffers:
+    """Recognise a sentence with two names and two versions, as scripts that build images print it."""
+    return SetDiffers(place=at, one=found["one"], other=found["other"])
 
 
 class Unmet(Event):
@@ -145,6 +169,21 @@ def conflict_of_rpm(found: re.Match[str], at: Place) -> Conflict:
     return Conflict(place=at, name=found["name"], other=found["other"])
 
 
+_RPM = r"[\w.+-]*(?:nvidia|cuda-drivers)[\w.+-]*?"
+
+
+@parses(
+    rf"cannot install both (?P<name>{_RPM})-(?:\d+:)?(?P<new>[3-9]\d\d\.\d[\w.~^]*)-\S+ (?:from \S+ )?"
+    rf"and (?P<other>{_RPM})-(?:\d+:)?(?P<old>[3-9]\d\d\.\d[\w.~^]*)-\S+",
+    "cannot install both",
+)  # fmt: skip
+def both_versions(found: re.Match[str], at: Place) -> Conflict | Unmet:
+    """Recognise the two versions of one package that dnf cannot have together: of two branches, or of one branch out of two origins."""
+    if found["new"].partition(".")[0] != found["old"].partition(".")[0]:
+        return Conflict(place=at, name=found["name"], other=found["other"])
+    return Unmet(place=at, name="", wanted=found["name"], relation="=", version=found["new"], why="other", other=found["old"])
+
+
 class HeldChange(Event):
     """apt would have to change packages that were told to stay as they are."""
 
@@ -194,6 +233,15 @@ def version_not_found_zh(found: re.Match[str], at: Place) -> VersionNotFound:
 )  # fmt: skip
 def version_not_found_by_dnf(found: re.Match[str], at: Place) -> VersionNotFound:
     """Recognise that dnf or yum has no package of a name with a version in it."""
+    return VersionNotFound(place=at, name=found["name"], version=found["version"])
+
+
+@parses(
+    r"(?:Package|No provider of) '(?P<name>[a-z][\w.+-]*?) ?= ?(?:\d+:)?(?P<version>\d[^'\s]*)' (?:not )?found",
+    "No provider of", "' not found",
+)  # fmt: skip
+def version_not_found_by_zypper(found: re.Match[str], at: Place) -> VersionNotFound:
+    """Recognise that zypper has no package of a name in that version."""
     return VersionNotFound(place=at, name=found["name"], version=found["version"])
 
 

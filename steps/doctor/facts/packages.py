@@ -9,6 +9,7 @@ from typing import Literal
 from steps.detect.packages import STATUS
 from steps.detect.probes import Probes
 from steps.doctor import numbers
+from steps.doctor.facts.listings import listed, lists
 from steps.doctor.told import Place, Told
 from steps.host.release import release
 from steps.model.base import Record
@@ -75,7 +76,10 @@ _NOT_DRIVER = re.compile(
 _ROLES: tuple[tuple[str, Role], ...] = (
     (r"linux-(modules|objects|signatures)-nvidia-.*", "module"),
     (r"nvidia-(dkms|kernel-source|kernel-dkms|kernel-open-dkms|open-dkms|open-kernel-dkms)(-.*)?", "module"),
-    (r"(k?mod|akmod|dkms)-nvidia(-.*)?|nvidia-kmod|nvidia-(open|lts|open-lts)?-?dkms|nvidia-gfxG\d+-kmp.*|nvidia(-open)?(-lts)?", "module"),
+    (
+        r"(k?mod|akmod|dkms)-nvidia(-.*)?|nvidia-(open-)?driver-G\d+(-signed)?(-cuda)?-kmp.*|nvidia-kmod|nvidia-(open|lts|open-lts)?-?dkms|nvidia-gfxG\d+-kmp.*|nvidia(-open)?(-lts)?",
+        "module",
+    ),
     (r"nvidia-(kernel-common|kernel-support|firmware|gsp|kmod-common)(-.*)?", "firmware"),
     (
         r"(lib(32)?nvidia-.*|libcuda1|nvidia-driver-(libs|cuda-libs|cuda)(-.*)?|libnvcuvid1|xserver-xorg-video-nvidia.*|libgl1?x?-nvidia.*)",
@@ -100,14 +104,25 @@ def packages(host: Probes) -> Packages:
         rows = tuple(_from_status(status))
         held = tuple(row.name for row in rows if row.state[:1] == "h")
         return Packages(manager="apt", rows=rows, held=held or (_held(host) if host.host.rehearsal else None) or (), whole=True)
-    rows = tuple(row for argv in _lists(host) for row in _listed(host, argv))
+    rows = tuple(row for argv in _lists(host) for row in _rows(argv, host.run(argv, timeout=20).stdout))
     return Packages(manager=_manager(host, rows), rows=rows, held=_held(host))
+
+
+def _rows(argv: tuple[str, ...], text: str) -> Iterator[Row]:
+    """Yield the rows of one list."""
+    for line in listed(argv, text):
+        place = Place(source=" ".join(argv), text=line.text)
+        yield Row(place=place, name=line.name, version=line.version, arch=line.arch, state=line.state)
 
 
 def _manager(host: Probes, rows: tuple[Row, ...]) -> Manager | None:
     sources = {row.place.source.split()[0] for row in rows}
     recorded = {argv[0] for argv in host.forms(lambda _: True)}
-    kinds: tuple[tuple[Manager, set[str]], ...] = (("apt", {"dpkg", "apt"}), ("dnf", {"rpm", "yum", "dnf"}), ("pacman", {"pacman"}))
+    kinds: tuple[tuple[Manager, set[str]], ...] = (
+        ("apt", {"dpkg", "apt", "apt-cache", "dpkg-query"}),
+        ("dnf", {"rpm", "yum", "dnf"}),
+        ("pacman", {"pacman"}),
+    )
     found: Manager | None = next((manager for manager, names in kinds if sources & names or recorded & names), None)
     told = release(host.host)
     # rpm is SUSE's as well, and dnf is not.
@@ -115,47 +130,11 @@ def _manager(host: Probes, rows: tuple[Row, ...]) -> Manager | None:
     return None if suse and found == "dnf" else found
 
 
-_LISTS = (("dpkg", "-l"), ("rpm", "-qa"), ("pacman", "-Q"), ("yum", "info"), ("dnf", "info"))
-
-
 def _lists(host: Probes) -> tuple[tuple[str, ...], ...]:
     """Return the commands that list packages: the recorded ones, on a real machine the one that its database wants."""
     databases = (("/var/lib/rpm", ("rpm", "-qa")), ("/usr/lib/sysimage/rpm", ("rpm", "-qa")), ("/var/lib/pacman", ("pacman", "-Q")))
     usual = dict.fromkeys(argv for path, argv in databases if not host.host.rehearsal and host.exists(path))
-    return host.forms(lambda argv: argv[:2] in _LISTS, *usual)
-
-
-def _listed(host: Probes, argv: tuple[str, ...]) -> Iterator[Row]:
-    text, source = host.run(argv, timeout=20).stdout, " ".join(argv)
-    if argv[0] == "dpkg":
-        for found in re.finditer(
-            r"^(?P<state>[uihrp][nicurFUHWt])[R ]? +(?P<name>[^\s:]+)(?::(?P<arch>\w+))? +(?P<version>\S+).*$", text, re.MULTILINE
-        ):
-            yield Row(place=_place(source, found), name=found["name"], version=found["version"], arch=found["arch"], state=found["state"])
-    elif argv[0] == "rpm":
-        pattern = (
-            r"^(?P<name>[\w.+-]+?)-(?P<version>(?:\d+:)?\d[\w.~^+]*-[\w.~^+]+?)(?:\.(?P<arch>x86_64|aarch64|noarch|i686|ppc64le))?\s*$"
-        )
-        for found in re.finditer(pattern, text, re.MULTILINE):
-            yield Row(place=_place(source, found), name=found["name"], version=found["version"], arch=found["arch"])
-    elif argv[0] == "pacman":
-        for found in re.finditer(r"^(?P<name>\S+) (?P<version>\S+)$", text, re.MULTILINE):
-            yield Row(place=_place(source, found), name=found["name"], version=found["version"])
-    else:
-        yield from _described(text, source, argv[-1])
-
-
-def _described(text: str, source: str, asked: str) -> Iterator[Row]:
-    """Yield the package that `yum info` describes; its version is enough when the name was the question."""
-    for block in re.split(r"\n(?=Name *:)", text):
-        name = re.search(r"^Name *: (\S+)", block, re.MULTILINE)
-        version = re.search(r"^Version *: (\S+)", block, re.MULTILINE)
-        if version and not re.search(r"^Repo\w* *: (?!@|installed)", block, re.MULTILINE):
-            yield Row(place=Place(source=source, text=version[0].strip()), name=name[1] if name else asked, version=version[1])
-
-
-def _place(source: str, found: re.Match[str]) -> Place:
-    return Place(source=source, text=" ".join(found[0].split()))
+    return host.forms(lists, *usual)
 
 
 _LETTERS = {"install": "i", "hold": "h", "deinstall": "r", "purge": "p", "unknown": "u"}
@@ -192,7 +171,9 @@ def upgradable(host: Probes) -> tuple[Upgradable, ...]:
     argv = ("apt", "list", "--upgradable")
     text = host.run(argv).text
     return tuple(
-        Upgradable(place=_place(" ".join(argv), found), name=found["name"], old=found["old"], new=found["new"])
+        Upgradable(
+            place=Place(source=" ".join(argv), text=" ".join(found[0].split())), name=found["name"], old=found["old"], new=found["new"]
+        )
         for found in _UPGRADABLE.finditer(text)
     )
 

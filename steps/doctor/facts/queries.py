@@ -59,6 +59,7 @@ _SAME_AS = {
     "enforced.power.limit": "Enforced Power Limit",
     "power.max_limit": "Max Power Limit",
     "temperature.gpu": "GPU Current Temp",
+    "utilization.gpu": "Utilization/Gpu",
     "mig.mode.current": "MIG Mode/Current",
     "mig.mode.pending": "MIG Mode/Pending",
     "clocks_event_reasons.gpu_idle": "Idle",

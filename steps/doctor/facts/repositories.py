@@ -11,7 +11,8 @@ from steps.detect.probes import Probes
 from steps.doctor.told import Place, Told
 
 _TOKEN = re.compile(
-    r"/compute/(?:cuda|machine-learning)/repos/(?P<token>[a-z]+-?[a-z]*\d*)/|/(?P<vendor>(?:ubuntu|debian|fedora|rhel|centos|amzn|sles|opensuse)\d{2,4}(?:\.\d+)?)/"
+    r"/compute/(?:cuda|machine-learning)/repos/(?P<token>[a-z]+-?[a-z]*\d*)/|/(?P<vendor>(?:ubuntu|debian|fedora|rhel|centos|amzn|sles|opensuse)\d{2,4}(?:\.\d+)?)/|"
+    r"^cuda-(?P<named>(?:fedora|rhel|amzn|sles|opensuse)\d+)-"
 )
 _APT = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources")
 _PLACES = (*_APT, "/etc/yum.repos.d/*.repo", "/etc/zypp/repos.d/*.repo")
@@ -33,7 +34,7 @@ def token(url: str) -> str | None:
     if "nvidia.github.io/" in url:
         return None
     found = _TOKEN.search(f"{url.rstrip('/')}/")
-    name = (found["token"] or found["vendor"]).replace(".", "").replace("-", "") if found else None
+    name = (found["token"] or found["vendor"] or found["named"]).replace(".", "").replace("-", "") if found else None
     return name if name and re.search(r"\d", name) and not name.startswith("wslubuntu") else None
 
 

@@ -10,8 +10,10 @@ from steps.doctor import numbers
 from steps.doctor.events.base import Events
 from steps.doctor.events.kernel import ApiMismatch, Loading
 from steps.doctor.events.nvml import NvmlError
-from steps.doctor.facts.packages import Packages
-from steps.doctor.told import Fact, Place, fact
+from steps.doctor.events.ownership import LibraryFile, SetUpBeside
+from steps.doctor.events.packages import Changed
+from steps.doctor.facts.packages import Packages, role
+from steps.doctor.told import CutFact, Fact, Place, fact
 from steps.model.base import Record
 from steps.model.machine import Flavor
 
@@ -31,7 +33,14 @@ class Versions(Record):
     @property
     def differ(self) -> bool:
         """Return whether kernel and user space are certainly of two versions."""
-        return bool(self.loaded) and any(not numbers.agree(self.loaded[0].value, one.value) for one in self.user)
+        return bool(self.loaded) and any(not fit(self.loaded[0], one) for one in self.user)
+
+
+def fit(one: Fact, other: Fact) -> bool:
+    """Return whether two versions are the same; of a cut one the rest may be anything."""
+    if isinstance(one, CutFact) or isinstance(other, CutFact):
+        return numbers.agree(one.value, other.value)
+    return numbers.parts(one.value) == numbers.parts(other.value)
 
 
 def versions(host: Probes, events: Events, packages: Packages) -> Versions:
@@ -58,8 +67,36 @@ def _loaded(host: Probes, events: Events) -> Iterator[Fact]:
         # The newest word of the log counts: modules may have been changed since the boot.
         whole = sorted(events.all(ApiMismatch), key=lambda event: event.client is not None)
         mismatches = [Fact(place=event.place, value=event.module) for event in whole if event.module]
+        mismatches += [Fact(place=event.place, value=event.module) for event in _beside(events)]
         greetings = [Fact(place=event.place, value=event.version) for event in events.all(Loading) if not event.modeset]
         yield from (mismatches or greetings)[::-1]
+
+
+_ELSEWHERE = re.compile(r"compat|/usr/local/|/home/|/opt/|/root/|/run/|stubs|i386|lib32|/wsl/")
+"""Folders whose libraries are another driver's, or for other programs."""
+
+
+def _listed(events: Events) -> Iterator[Fact]:
+    """Yield the version of the driver's libraries in lists of files: of the one that the loader's name points at, if that is seen."""
+    files = [
+        one for one in events.all(LibraryFile) if not one.place.in_container and not _ELSEWHERE.search(f"{one.place.source} {one.path}")
+    ]
+    used = [one for one in files if one.used]
+    known = {one.version for one in used or files}
+    if len(known) == 1:
+        yield Fact(place=(used or files)[0].place, value=known.pop())
+
+
+def _changed(events: Events) -> Iterator[Fact]:
+    """Yield the version to which a package manager's log says that the driver's user space went last."""
+    mine = [one for one in events.all(Changed) if role(one.name) in ("library", "tool", "meta") and numbers.upstream(one.new)]
+    if mine and mine[-1].old is not None:
+        yield Fact(place=mine[-1].place, value=numbers.upstream(mine[-1].new) or "")
+
+
+def _beside(events: Events) -> tuple[SetUpBeside, ...]:
+    """Return the warnings of packages that were set up here, not in an image, whose kernel is the builder's."""
+    return tuple(event for event in events.all(SetUpBeside) if not re.search(r"docker|podman|container|image|build", event.place.source))
 
 
 def _on_disk(host: Probes) -> Iterator[Fact]:
@@ -89,9 +126,13 @@ def _user(host: Probes, events: Events, packages: Packages) -> Iterator[Fact]:
     for event in events.all(ApiMismatch):
         if event.client:
             yield Fact(place=event.place, value=event.client)
+    yield from (Fact(place=event.place, value=event.version) for event in _beside(events))
+    yield from _listed(events)
+    if not packages.rows:
+        yield from _changed(events)
     for error in events.all(NvmlError):
         if error.library:
-            yield Fact(place=error.place, value=error.library)
+            yield CutFact(place=error.place, value=error.library)
     for argv in host.forms(lambda argv: argv[0] == "nvidia-smi"):
         said = re.search(r"^.*NVIDIA-SMI\s+version\s*:\s*([\d.]+).*$", host.run(argv).stdout, re.MULTILINE)
         if said is not None:
