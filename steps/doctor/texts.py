@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from steps.detect import nvml
 from steps.detect.probes import Probes
 from steps.detect.smi import WSL_SMI
+from steps.doctor.events.cleaning import unwrapped
 from steps.doctor.events.reading import Reader
 from steps.doctor.facts.repositories import sources
 from steps.doctor.past import unfinished
@@ -98,11 +99,12 @@ def _recorded(host: Probes) -> Iterator[tuple[str, str]]:
     for argv in host.host.recorded():
         if argv and argv[0] not in _TABLES and argv not in told_in_logs:
             yield " ".join(argv), host.run(argv).text
-    for pattern in ("/var/log/*", "/var/log/*/*", "/var/lib/dkms/*/*/build/make.log", "/var/lib/dkms/*/*/*/*/log/make.log"):
+    for pattern in ("/var/log/*", "/var/log/*/*", "/var/crash/*", "/var/lib/dkms/*/*/build/make.log", "/var/lib/dkms/*/*/*/*/log/make.log"):
         for path in host.glob(pattern):
             if path.startswith(_LOGS) and (text := host.read(path)):
                 yield path, unfinished(text) if path.endswith("/term.log") else text
-    yield from pasted(host.host).items()
+    for name, text in pasted(host.host).items():
+        yield name, unwrapped(text)
 
 
 def _driver(host: Probes) -> Iterator[tuple[str, str]]:

@@ -15,15 +15,18 @@ from steps.doctor.events import (
     gloo,
     kernel,
     libraries,
+    loads,
     nccl,
     nodes,
     nvml,
     outcomes,
+    ownership,
     packages,
     peers,
     python,
     repositories,
     runs,
+    signatures,
     typed,
     vendors,
 )
@@ -35,8 +38,8 @@ from steps.doctor.events.reading import Reader
 def parsers() -> tuple[Parser, ...]:
     """Return the parsers of all origins."""
     return parsers_of(
-        builds, bus, complaints, containers, cuda, dkms, faults, gloo, kernel, libraries, nccl, nodes, nvml, outcomes, packages, peers,
-        python, repositories, runs, typed, vendors,
+        builds, bus, complaints, containers, cuda, dkms, faults, gloo, kernel, libraries, loads, nccl, nodes, nvml, outcomes, ownership,
+        packages, peers, python, repositories, runs, signatures, typed, vendors,
     )  # fmt: skip
 
 

@@ -177,6 +177,16 @@ def owned_by(found: re.Match[str], at: Place) -> OwnedBy:
     return OwnedBy(place=at, address=found["address"], driver=_driver(found["driver"]), refused=True)
 
 
+@parses(
+    r"configuration:[^\n]*\bdriver=(?P<lshw>nouveau|vfio-pci|nova_core|NovaCore)\b|"
+    r"\bdriver: (?P<inxi>nouveau|nova_core) v:|\bNVIDIA\b[^\n]*\bdriver: (?P<lent>vfio-pci) v:",
+    "driver=nouveau", "driver=vfio-pci", "driver=nova", "driver=NovaCore", "driver: nouveau", "driver: nova_core", "driver: vfio-pci",
+)  # fmt: skip
+def owned_as_listed(found: re.Match[str], at: Place) -> OwnedBy:
+    """Recognise lshw and inxi."""
+    return OwnedBy(place=at, address=None, driver=_driver(found["lshw"] or found["inxi"] or found["lent"]))
+
+
 def _driver(name: str) -> str:
     """Return the name of a driver as modules have it: nova_core calls itself `NovaCore` on the bus."""
     return "nova_core" if name.lower().startswith("nova") else name.replace("-", "_")

@@ -51,6 +51,20 @@ def plain(block: bytes) -> bytes:
     return block
 
 
+_NARROW = (24, 100)
+"""Columns of the terminals that break lines where people see it."""
+
+
+def unwrapped(text: str) -> str:
+    """Return a pasted text with its lines made whole again where a narrow terminal broke each of them at one column, amid words too."""
+    lines = text.splitlines()
+    width = max(map(len, lines), default=0)
+    full = [line for line in lines if len(line) == width]
+    if not _NARROW[0] <= width <= _NARROW[1] or len(full) < max(5, len(lines) // 3) or len(set(full)) < len(full):
+        return text
+    return "".join(line if len(line) == width else f"{line}\n" for line in lines)
+
+
 _ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
 _MONTH = r"(?:[^\W\d_]{1,8}\.?|\d{1,2}(?:月|월))"
 _CARRIED = (

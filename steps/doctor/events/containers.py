@@ -187,13 +187,15 @@ class ToolMissing(Event):
 
 
 @parses(
-    r"nvidia-smi: (?:command )?not found|(?:exec|executable file)[^\n]{0,30}[\"']?nvidia-smi[\"']?: [^\n]{0,40}not found|"
+    r"nvidia-smi: (?:command )?not found|[Cc]ommand ['‘]nvidia-smi['’] not found|command not found: nvidia-smi|"
+    r"Unknown command:? ['\"]?nvidia-smi|nvidia-smi: (?:未找到命令|找不到命令|找不到指令|Befehl nicht gefunden|Kommando nicht gefunden|"
+    r"commande introuvable|orden no encontrada|no se encontró la orden|comando não encontrado|comando non trovato|команда не найдена|"
+    r"コマンドが見つかりません|명령어를 찾을 수 없음)|(?:exec|executable file)[^\n]{0,30}[\"']?nvidia-smi[\"']?: [^\n]{0,40}not found|"
     r"nvidia-smi: No such file",
-    "nvidia-smi: ",
-    '"nvidia-smi"',
-)
+    "nvidia-smi: ", '"nvidia-smi"', "'nvidia-smi' not found", "‘nvidia-smi’ not found", "not found: nvidia-smi", "command: nvidia-smi",
+)  # fmt: skip
 def tool_missing(found: re.Match[str], at: Place) -> ToolMissing:
-    """Recognise the shell's and the engine's words."""
+    """Recognise the shells' words, in some languages, and the engine's."""
     return ToolMissing(place=at)
 
 

@@ -1,4 +1,4 @@
-"""What DKMS, make and modprobe say when a module is built, signed or refused."""
+"""What DKMS, make and NVIDIA's installer say when a module is built."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def sources_missing(found: re.Match[str], at: Place) -> HeadersMissing:
 
 
 @parses(
-    r"/lib/modules/(?P<kernel>[^/\s'’]+)/build(?:/include/(?:generated|linux|config)/\S+?\.(?:h|conf))?['’]?:? "
+    r"/lib/modules/(?P<kernel>[^/\s'’]+)/build(?:/include/(?:generated|linux|config)/[^\s\"]+?\.(?:h|conf))?['’\"]?:? "
     r"(?:No such file or directory|does not exist|Entering|\*\*\*)[^\n]*",
-    "/build: No such file", "/build/include/",
+    "/build: No such file", "/build': No such file", "/build’: No such file", "/build/include/",
 )  # fmt: skip
 def build_folder_missing(found: re.Match[str], at: Place) -> HeadersMissing | None:
     """Recognise make's and the compiler's word for a folder or a generated header that is not there."""
@@ -58,10 +58,15 @@ def build_folder_missing(found: re.Match[str], at: Place) -> HeadersMissing | No
 
 
 @parses(
-    r"Kernel configuration is invalid|include/config/auto\.conf are missing", "Kernel configuration is invalid", "auto.conf are missing"
-)
+    r"^(?!.*\becho >&2).*(?:Kernel configuration is invalid|include/config/auto\.conf are missing)|"
+    r": (?:fatal error|schwerwiegender Fehler|erreur fatale|error fatal|错误|致命错误|致命的エラー|[^\n:]{4,24}):? (?:include/)?"
+    r"generated/(?:autoconf|utsrelease|bounds|asm-offsets|timeconst)\.h\b|"
+    r"No rule to make target '[^'\n]*\binclude/(?:config/auto\.conf|generated/\S+)'",
+    "Kernel configuration is invalid", "auto.conf are missing", "generated/autoconf.h", "generated/utsrelease.h", "generated/bounds.h",
+    "generated/asm-offsets.h", "generated/timeconst.h", "No rule to make target 'include",
+)  # fmt: skip
 def configuration_missing(found: re.Match[str], at: Place) -> HeadersMissing:
-    """Recognise Kbuild's word for headers that were never prepared."""
+    """Recognise Kbuild's and the compiler's word for headers that were never prepared; a command that make prints is no word of its own."""
     return HeadersMissing(place=at, kernel=None, incomplete=True)
 
 
@@ -171,7 +176,7 @@ class CodeError(Event):
 
 
 @parses(
-    r"(?P<file>(?:/\S*dkms/(?:nvidia|amdgpu)|\S*/NVIDIA-Linux-|/usr/src/(?:nvidia|amdgpu)|\S*open-gpu-kernel-modules|\S*\bkernel-open/|"
+    r"(?P<file>(?:/\S*dkms/(?:nvidia|amdgpu)|/(?:var/)?tmp/amd\.\w+/|\S*/NVIDIA-Linux-|/usr/src/(?:nvidia|amdgpu)|\S*open-gpu-kernel-modules|\S*\bkernel-open/|"
     r"nvidia(?:-\w+)?/)\S*?\.[ch]):\d+(?::\d+)?: (?:fatal )?error: (?!unrecognized|unknown arg)[^\n]*",
     ": error: ", ": fatal error: ",
 )  # fmt: skip
@@ -199,9 +204,9 @@ class MakeStopped(Event):
 
 
 @parses(
-    r"\*\*\* \[(?:\S+?: )?(?P<file>(?:/\S*dkms/(?P<module>nvidia|amdgpu)[\w-]*/(?P<version>\d[\w.~-]*)|"
+    r"\*\*\* \[(?:\S+?: )?(?:_?module_?)?(?P<file>(?:/\S*dkms/(?P<module>nvidia|amdgpu)[\w-]*/(?P<version>\d[\w.~-]*)|"
     r"/\S*?/NVIDIA-Linux-\w+-(?P<run>\d[\d.]+\d)|"
-    r"/usr/src/(?P<tree>nvidia|amdgpu)[\w-]*?-(?P<release>\d[\d.]+\d))[^\s\]]*)\] "
+    r"/usr/src/(?P<tree>nvidia|amdgpu)[\w-]*?-(?P<release>\d[\d.]+\d))[^\s\]]*)(?:: [^\]\n]*)?\] "
     r"(?:Error|Fehler|Erreur|Errore|Erro|Ошибка|错误|錯誤|エラー|오류) ?\d+",
     "*** [",
 )  # fmt: skip
@@ -209,6 +214,26 @@ def make_stopped(found: re.Match[str], at: Place) -> MakeStopped:
     """Recognise make of all ages, whose word for an error is translated."""
     version = found["version"] or found["run"] or found["release"]
     return MakeStopped(place=at, file=found["file"], module=found["module"] or found["tree"] or "nvidia", version=version)
+
+
+@parses(
+    r"(?P<file>/var/lib/dkms/(?P<module>nvidia|amdgpu)[\w-]*/(?P<version>\d[\w.~-]*)/build/(?:\S*/)?(?:Makefile|Kbuild)\S*):\d+: \*\*\* "
+    r"(?!No rule)[^\n]+",
+    "Makefile:", "Kbuild:",
+)  # fmt: skip
+def makefile_stopped(found: re.Match[str], at: Place) -> MakeStopped:
+    """Recognise that a makefile of the driver's own gives up: it found a kernel that it is not for."""
+    return MakeStopped(place=at, file=found["file"], module=found["module"], version=found["version"])
+
+
+@parses(
+    r"^Title: (?P<package>(?:nvidia|amdgpu|rock)[\w-]*) (?P<version>\S+): \S+ kernel module failed to build",
+    "kernel module failed to build",
+)
+def build_reported(found: re.Match[str], at: Place) -> BuildFailed:
+    """Recognise the report that apport writes of a failed build."""
+    module = "nvidia" if found["package"].startswith("nvidia") else "amdgpu"
+    return BuildFailed(place=at, module=module, version=found["version"].partition(":")[2] or found["version"])
 
 
 class OptionRefused(Event):
@@ -249,49 +274,3 @@ def tree_broken(found: re.Match[str], at: Place) -> DkmsTreeBroken:
     path = found["path"] or found["conf"]
     named = re.search(r"(?:dkms/)?([\w-]+)/(\d[\w.~-]*)", path or found["entry"] or "")
     return DkmsTreeBroken(place=at, path=path, module=named[1] if named else None, version=named[2] if named else None)
-
-
-class KeyRefused(Event):
-    """The kernel refused a module for its signature; `unsigned` when it has none at all."""
-
-    unsigned: bool
-
-
-@parses(
-    r"Loading of (?:unsigned module|module with unavailable key) is rejected|unsigned module loading is restricted|"
-    r"signature not signed with a trusted key|Key was rejected by service|Required key not available",
-    "unsigned module", "with unavailable key", "with a trusted key", "rejected by service", "Required key not available",
-)  # fmt: skip
-def key_refused(found: re.Match[str], at: Place) -> KeyRefused:
-    """Recognise the kernel, and modprobe's words for its two errors."""
-    return KeyRefused(place=at, unsigned="unsigned" in found[0] or "Required" in found[0])
-
-
-class MokState(Event):
-    """What mokutil says of a key: whether the firmware's list holds it."""
-
-    enrolled: bool
-    file: str | None = None
-
-
-@parses(
-    r"(?:(?P<file>\S+) )?is (?P<state>already enrolled|not enrolled|already in the enrollment request)",
-    "is already enrolled", "is not enrolled", "in the enrollment request",
-)  # fmt: skip
-def mok_state(found: re.Match[str], at: Place) -> MokState:
-    """Recognise `mokutil --test-key` and `--import`."""
-    return MokState(place=at, enrolled=found["state"] == "already enrolled", file=found["file"])
-
-
-class MokTrustFailed(Event):
-    """The boot chain could not tell the kernel that it may trust the enrolled keys."""
-
-
-@parses(
-    r"[^\n]*(?:[Ff]ailed to|[Cc]ould not|[Cc]ouldn't|[Uu]nable to)[^\n]*\bMokListTrusted(?:RT)?\b|"
-    r"\bMokListTrusted(?:RT)?\b[^\n]*(?:failed|[Ff]ailure|Error|not set)",
-    "MokListTrusted",
-)
-def trust_failed(found: re.Match[str], at: Place) -> MokTrustFailed:
-    """Recognise MokManager and shim."""
-    return MokTrustFailed(place=at)

@@ -164,12 +164,13 @@ class TooHot(Event):
     r"(?:thermal throttling temperature reached[^\n]{0,60}?(?P<part>HBM|junction|edge|hotspot|memory)?\.?$|"
     r"[Tt]hermal [Vv]iolations?\D{0,30}[1-9]\d*|GPU (?:has )?(?:reached|exceeded) (?:its )?(?:max|thermal|"
     r"critical)\w* ?(?:operating )?temp\w*|"
-    r"over(?:heat|temperature)[^\n]{0,40}(?:GPU|shutdown)|(?:HW|SW) Thermal Slowdown +: Active)",
+    r"over(?:heat|temperature)[^\n]{0,40}(?:GPU|shutdown)|GPU over temperature range ?\(\w+ CTF\)|Critical Temperature Fault ?\(aka CTF\)|"
+    r"(?:HW|SW) Thermal Slowdown +: Active)",
     "thermal throttling", "hermal violation", "hermal Violation", "thermal limit", "critical temp", "overtemp", "overheat",
-    "Thermal Slowdown",
+    "Thermal Slowdown", "over temperature range", "Temperature Fault",
 )  # fmt: skip
 def too_hot(found: re.Match[str], at: Place) -> TooHot:
-    """Recognise amdgpu's warning, DCGM's violations and nvidia-smi's reasons."""
+    """Recognise amdgpu's warnings and its last word, DCGM's violations and nvidia-smi's reasons."""
     return TooHot(place=at, where=found["part"] or "")
 
 

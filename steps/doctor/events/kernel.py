@@ -79,9 +79,10 @@ class Loading(Event):
 
 
 @parses(
-    r"(?:NVRM|nvidia-modeset): loading NVIDIA UNIX (?P<open>Open )?"
-    rf".*?Kernel M\w+(?: Setting Driver)?(?: for \S+)? +(?P<version>{_VERSION})",
+    r"(?:NVRM|nvidia-modeset): loading NVIDIA (?:UNIX )?(?P<open>Open )?"
+    rf".*?Kernel M\w+(?: Setting Driver)?(?: for (?:UNIX platforms|\S+))? +(?P<version>{_VERSION})",
     "oading NVIDIA UNIX",
+    "oading NVIDIA Kernel Mode",
     flags=re.IGNORECASE,
 )
 def loading(found: re.Match[str], at: Place) -> Loading:
@@ -250,10 +251,15 @@ class InsertFailed(Event):
     reason: str | None
 
 
-@parses(r"could not insert '(?P<module>[^']+)'(?:: (?P<reason>.+))?$", "could not insert")
+@parses(
+    r"could not insert (?:'(?P<module>[^']+)'|module (?:\S*/)?(?P<file>[\w-]+)\.ko\S*?)(?:: (?P<reason>.+))?$|"
+    r"[Ee]rror inserting (?:'|\S*/)?(?P<old>[\w-]+)(?:'|\.ko\S*)?(?: \(\S+\))?: (?:-1 )?(?P<why>.+)$",
+    "could not insert", "rror inserting ",
+)  # fmt: skip
 def insert_failed(found: re.Match[str], at: Place) -> InsertFailed:
-    """Recognise what modprobe says."""
-    return InsertFailed(place=at, module=found["module"], reason=found["reason"])
+    """Recognise what modprobe and insmod of all ages say."""
+    named = found["module"] or found["file"] or found["old"]
+    return InsertFailed(place=at, module=named, reason=found["reason"] or found["why"])
 
 
 class ModuleNotFound(Event):

@@ -50,6 +50,30 @@ _WORDS: tuple[tuple[str, NvmlTrouble], ...] = (
 )
 
 
+_NAMED: dict[str, NvmlTrouble] = {
+    "LIB_RM_VERSION_MISMATCH": "mismatch",
+    "DRIVER_NOT_LOADED": "no-driver",
+    "LIBRARY_NOT_FOUND": "library-not-found",
+    "NO_PERMISSION": "no-permission",
+    "FUNCTION_NOT_FOUND": "function-not-found",
+    "OPERATING_SYSTEM": "blocked-by-os",
+    "GPU_IS_LOST": "lost",
+    "UNKNOWN": "unknown-error",
+}
+"""NVML's own names of its errors, which programs in Go and C print in place of words."""
+
+
+@parses(
+    rf"\bNVML_ERROR_(?P<c>{'|'.join(_NAMED)})\b|\b(?:NVML|nvml)\b[^\n]{{0,80}}?\bERROR_(?P<go>{'|'.join(_NAMED)})\b|"
+    r"\bERROR_(?P<alone>LIB_RM_VERSION_MISMATCH)\b",
+    "NVML_ERROR_", " ERROR_LIB_RM_VERSION", " ERROR_DRIVER_NOT_LOADED", " ERROR_LIBRARY_NOT_FOUND", " ERROR_NO_PERMISSION",
+    " ERROR_FUNCTION_NOT", " ERROR_OPERATING_SYSTEM", " ERROR_GPU_IS_LOST", ": ERROR_UNKNOWN",
+)  # fmt: skip
+def nvml_error_by_name(found: re.Match[str], at: Place) -> NvmlError:
+    """Recognise the names, where the line speaks of NVML."""
+    return NvmlError(place=at, trouble=_NAMED[found["c"] or found["go"] or found["alone"]])
+
+
 @parses(
     r"(?:driver/library version mismatch|Mismatch in versions between nvidia-smi and NVML|"
     r"could(?:n't| not) communicate with the NVIDIA driver|No devices were found|GPU is lost|"

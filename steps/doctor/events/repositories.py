@@ -55,6 +55,21 @@ def key_missing_by_dnf(found: re.Match[str], at: Place) -> KeyMissing:
     return KeyMissing(place=at, key=(found["key"] or "").upper() or None, url=found["file"] or found["repository"] or found["signed"])
 
 
+class OfferedFrom(Event):
+    """dnf cannot have a package because of what a repository of NVIDIA's offers; its name tells a release."""
+
+    repository: str
+
+
+@parses(
+    r"package \S+ from (?P<repository>cuda-(?:fedora|rhel|amzn|sles|opensuse)\d+-\w+) (?:conflicts with|obsoletes|requires) ",
+    " from cuda-",
+)
+def offered_from(found: re.Match[str], at: Place) -> OfferedFrom:
+    """Recognise a line of dnf's reasons."""
+    return OfferedFrom(place=at, repository=found["repository"])
+
+
 class BadSignature(Event):
     """A signature by a known key does not fit the data."""
 

@@ -28,7 +28,7 @@ class Command(Event):
 
 
 @parses(
-    rf"^(?:[^\n$#>❯➜]{{0,60}}(?:[$#>➜]|❯{{1,3}}) +|\+ )?(?:(?:sudo|env)(?: -\w+| \w+=\S+)* +)?"
+    rf"^(?:[^\n$#>❯➜]{{0,60}}(?:[$#>➜]|❯{{1,3}}) +|\+ |Commandline: )?(?:(?:sudo|env)(?: -\w+| \w+=\S+)* +)?"
     rf"(?P<line>(?:(?:\S*/)?(?:{_TYPED})|\S+\.run|\S*/install\.sh) \S.*|\S+\.run)$",
     " install", ".run", "docker ", "podman ", "nerdctl ", "kubectl ", "oc exec", "crictl ", "singularity ", "apptainer ",
     "torchrun ", "mpirun ", "modprobe ", "prime-select ", "dkms ", "export ",

@@ -12,6 +12,7 @@ from steps.doctor.rules import (
     disk_network,
     dkms,
     driver_mismatch,
+    driver_set,
     framework,
     gaudi,
     healthy,
@@ -37,6 +38,7 @@ from steps.doctor.rules.base import Rule, rules_of
 def rules() -> tuple[Rule, ...]:
     """Return the rules of all categories."""
     return rules_of(
-        apt_state, container, cuda_runtime, cudnn, disk_network, dkms, driver_mismatch, framework, gaudi, healthy, kernel, mixed_install,
-        nccl, nouveau, pcie_firmware, permission, power_thermal, rocm, secure_boot, sockets, ssh_installer, wsl, xid, xid_memory,
+        apt_state, container, cuda_runtime, cudnn, disk_network, dkms, driver_mismatch, driver_set, framework, gaudi, healthy, kernel,
+        mixed_install, nccl, nouveau, pcie_firmware, permission, power_thermal, rocm, secure_boot, sockets, ssh_installer, wsl, xid,
+        xid_memory,
     )  # fmt: skip

@@ -24,6 +24,7 @@ from steps.doctor.events.repositories import (
     KeyMissing,
     MetadataStale,
     NoRelease,
+    OfferedFrom,
     SignedByConflict,
     UnexpectedSize,
 )
@@ -129,13 +130,21 @@ def _addresses(seen: Evidence) -> Iterator[tuple[Told, str]]:
         yield absent, absent.url
     for bad in seen.all(BadSignature):
         yield bad, bad.url or ""
+    for offer in seen.all(OfferedFrom):
+        yield offer, offer.repository
     for failed in seen.all(Failed):
         yield failed, failed.url
 
 
 def _wants_other_base(unmet: Unmet) -> bool:
     """Return whether a vendor's package needs a library of the system that this release has in another version, or not at all."""
-    if not _BASE.fullmatch(unmet.wanted) or "xorg" in unmet.wanted or (unmet.name and not _NVIDIA.search(unmet.name)):
+    # A library whose name counts its interface, and that nobody offers, is another release's.
+    library = unmet.why == "absent" and re.fullmatch(r"lib[a-z][a-z0-9+.-]*?\d+(?:t64)?", unmet.wanted) and not _NVIDIA.search(unmet.wanted)
+    if (
+        not (_BASE.fullmatch(unmet.wanted) or (library and unmet.name))
+        or "xorg" in unmet.wanted
+        or (unmet.name and not _NVIDIA.search(unmet.name))
+    ):
         return False
     return unmet.why in ("other", "absent") or (unmet.why == "refused" and unmet.relation in (">=", ">>"))
 
@@ -202,10 +211,19 @@ def inconsistent(seen: Evidence) -> Answer:
     absent = [event for event in seen.all(Unmet) if event.why == "absent" and event.version and _NVIDIA.search(event.wanted)]
     exact = [event for event in absent if event.relation == "=" or (event.version and _NVIDIA.search(event.name))]
     refused = [event for event in seen.all(Unmet) if event.why in ("refused", "other") and _NVIDIA.search(event.wanted)]
+    if not absent and not refused:
+        lone = next((event for event in seen.all(Unmet) if event.why == "absent" and _of_one_branch(event)), None)
+        return found(POSSIBLE + 0.1, lone, variant="members") if lone is not None else None
     old = any(_old_branch(event) for event in (*exact, *refused))
     if exact and not old and not any(_wants_other_base(event) for event in seen.all(Unmet)):
         return found(STRONG if len(exact) > len(refused) else LIKELY - 0.1, *exact[:3], variant="members")
     return None
+
+
+def _of_one_branch(event: Unmet) -> bool:
+    """Return whether a package of the driver wants another one with the same branch in its name."""
+    mine, theirs = re.search(r"-(\d{3})\b", event.name), re.search(r"-(\d{3})\b", event.wanted)
+    return mine is not None and theirs is not None and mine[1] == theirs[1] and bool(_NVIDIA.search(f"{event.name} {event.wanted}"))
 
 
 # -- versions ---------------------------------------------------------------------------------------------------------

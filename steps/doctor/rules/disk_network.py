@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from ipaddress import ip_address
 
+from steps.doctor.events.dkms import BuildFailed
 from steps.doctor.events.repositories import TlsFailed
 from steps.doctor.events.runs import ImageFailed, NoSpace, PipRan
 from steps.doctor.evidence import Evidence
@@ -14,6 +15,8 @@ from steps.doctor.told import Fact, fact
 
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - names in messages, no place to write to
 _SHARED = "/dev/shm"  # noqa: S108 - the same
+_SMALL_BOOT = 600 << 20
+"""Bytes of a partition on which two kernels with their images hardly fit."""
 _BOOT = re.compile(r"^/(?:boot|efi)\b")
 
 
@@ -43,6 +46,9 @@ def boot_full(seen: Evidence) -> Answer:
         )
     if image is not None and boot is not None and (boot.full or (boot.free is not None and boot.free < 100 << 20)):
         return found(STRONG, image, boot, on=boot.on)
+    # Where only its size was told: an image with the driver in it takes a good part of that.
+    if image is not None and boot is not None and boot.free is None and boot.size <= _SMALL_BOOT and not seen.has(BuildFailed):
+        return found(LIKELY, image, boot, on=boot.on)
     return None
 
 

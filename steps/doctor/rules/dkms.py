@@ -81,6 +81,20 @@ def _no_headers_package(seen: Evidence) -> Answer:
         return out(*seen.packages.named(rf"linux-headers-{re.escape(running.value)}"))
     if absent or seen.packages.whole:
         return found(STRONG if absent else LIKELY, waiting[0], running, kernel=running.value)
+    others = _other_headers(seen, running.value)
+    return found(LIKELY - 0.1, waiting[0], running, others, kernel=running.value) if others is not None else None
+
+
+def _other_headers(seen: Evidence, kernel: str) -> Told | None:
+    """Return headers that are installed for other kernels where a list of them has none of this kernel's, or `None`."""
+    rows = seen.packages.named(r"linux-headers-\d\S*|kernel-devel(?:-matched)?")
+    if rows:
+        mine = any(kernel in row.name or (row.name.startswith("kernel") and kernel.startswith(row.version)) for row in rows)
+        return None if mine else rows[0]
+    for argv in seen.host.forms(lambda argv: argv[0] == "ls" and "/usr/src" in " ".join(argv)):
+        text = seen.host.run(argv).stdout
+        other = re.search(r"\b(?:linux-headers|kernels?)[-/]?\d\S*", text)
+        return fact(other[0], " ".join(argv)) if other is not None and kernel not in text else None
     return None
 
 
@@ -173,14 +187,14 @@ def wrong_contents(seen: Evidence) -> Answer:
     disk = next(iter(seen.versions.on_disk), None)
     firmware = seen.first(FirmwareOther)
     module = disk.value if disk else firmware.expected if firmware else None
-    package = next((row for row in packages if module and not numbers.agree(row.driver or "", module)), None)
+    package = next((row for row in packages if module and not numbers.same(row.driver or "", module)), None)
     if package is None or module is None:
         return None
     rest = [
-        row for row in seen.packages.driver("library", "tool", "firmware") if row.driver and numbers.agree(row.driver, package.driver or "")
+        row for row in seen.packages.driver("library", "tool", "firmware") if row.driver and numbers.same(row.driver, package.driver or "")
     ]
-    fresh = next((line for line in entries(seen) if line.state == "installed" and numbers.agree(line.version, package.driver or "")), None)
-    if firmware is not None and numbers.agree(firmware.got, package.driver or "") and numbers.agree(firmware.expected, module):
+    fresh = next((line for line in entries(seen) if line.state == "installed" and numbers.same(line.version, package.driver or "")), None)
+    if firmware is not None and numbers.same(firmware.got, package.driver or "") and numbers.same(firmware.expected, module):
         return found(CERTAIN, package, disk, firmware, fresh, package=package.driver or "?", module=module)
     # DKMS says that it built the package's version, and still the module is another one.
     if fresh is not None and fresh.kernel == (seen.system.kernel.value if seen.system.kernel else fresh.kernel):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
+
 from steps.doctor import numbers
-from steps.doctor.events.kernel import ApiMismatch, ModuleMix, SymbolMix
+from steps.doctor.events.kernel import ApiMismatch, Loading, ModuleMix, SymbolMix
 from steps.doctor.events.nvml import NvmlError
 from steps.doctor.evidence import Evidence
+from steps.doctor.facts.versions import fit
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
-from steps.doctor.told import Fact
+from steps.doctor.told import Fact, fact
 
 
 def mismatch(seen: Evidence) -> NvmlError | ApiMismatch | None:
@@ -20,14 +24,24 @@ def ahead(seen: Evidence) -> Fact | None:
     loaded = next(iter(seen.versions.loaded), None)
     if loaded is None:
         return None
-    others = [one for one in seen.versions.user if not numbers.agree(one.value, loaded.value)]
+    others = [one for one in seen.versions.user if not fit(one, loaded)]
     return max(others, key=lambda one: (numbers.newer(one.value, loaded.value), len(one.value)), default=None)
+
+
+def on_disk(seen: Evidence) -> Fact | None:
+    """Return the version of the module that the next boot loads: modinfo's, else the one that DKMS installed for the running kernel."""
+    told, running = next(iter(seen.versions.on_disk), None), seen.system.kernel
+    if told is not None or running is None:
+        return told
+    mine = [line for line in seen.modules.dkms or () if line.module.startswith("nvidia") and line.kernel == running.value]
+    done = [line for line in mine if line.state == "installed"]
+    return Fact(place=done[0].place, value=done[0].version) if len(done) == 1 and numbers.upstream(done[0].version) else None
 
 
 @rule("reboot-pending-after-driver-update")
 def reboot_pending(seen: Evidence) -> Answer:
     """User space is newer than what runs, and nothing shows that the file on disk is old too."""
-    loaded, disk = next(iter(seen.versions.loaded), None), next(iter(seen.versions.on_disk), None)
+    loaded, disk = next(iter(seen.versions.loaded), None), on_disk(seen)
     if loaded is None:
         return None
     said = mismatch(seen)
@@ -36,11 +50,11 @@ def reboot_pending(seen: Evidence) -> Answer:
     user = ahead(seen) or renewed
     if user is None:
         return None
-    if disk is not None and numbers.agree(disk.value, loaded.value):
+    if disk is not None and fit(disk, loaded):
         return out(disk, loaded)
     told = {"loaded": loaded.value, "installed": user.value}
     if disk is not None:
-        return found(CERTAIN if numbers.agree(disk.value, user.value) else POSSIBLE, loaded, user, disk, said, **told)
+        return found(CERTAIN if fit(disk, user) else POSSIBLE, loaded, user, disk, said, **told)
     # Without the file on disk it is the usual reading; that something older was installed over it is less usual.
     return found(LIKELY if numbers.newer(user.value, loaded.value) else POSSIBLE, loaded, user, said, **told)
 
@@ -57,16 +71,33 @@ def library_mismatch(seen: Evidence) -> Answer:
 @rule("stale-module-on-disk")
 def stale_module(seen: Evidence) -> Answer:
     """The module on disk is as old as the one that runs, user space is newer."""
-    disk, loaded = next(iter(seen.versions.on_disk), None), next(iter(seen.versions.loaded), None)
+    disk, loaded = on_disk(seen), next(iter(seen.versions.loaded), None)
     if disk is None:
         return None
-    user = next((one for one in seen.versions.user if not numbers.agree(one.value, disk.value)), None)
-    if user is None or (loaded is not None and not numbers.agree(loaded.value, disk.value)):
+    user = next((one for one in seen.versions.user if not fit(one, disk)), None)
+    if user is None or (loaded is not None and not fit(loaded, disk)):
         return out(disk, loaded, *seen.versions.user[:1])
     if not numbers.newer(user.value, disk.value):
         return found(POSSIBLE, disk, user, mismatch(seen), module=disk.value, installed=user.value)
     sure = CERTAIN if loaded is not None else STRONG
     return found(sure, disk, loaded, user, mismatch(seen), module=disk.value, installed=user.value)
+
+
+_SISTER = re.compile(r"nvidia[-_](?:modeset|uvm|drm|peermem)")
+
+
+def _sister(seen: Evidence) -> tuple[Fact, Fact] | None:
+    """Return the versions of nvidia.ko and of a sister module where they were asked for, or were loaded one after the other, and differ."""
+    disk = next(iter(seen.versions.on_disk), None)
+    for argv in seen.host.forms(lambda argv: argv[0] == "modinfo" and bool(_SISTER.fullmatch(argv[-1]))):
+        told = re.search(r"^(?:version:\s*)?(\d{3}\.\d+(?:\.\d+)*)\s*$", seen.host.run(argv).stdout, re.MULTILINE)
+        if told and disk is not None and not numbers.same(told[1], disk.value):
+            return disk, fact(told[1], " ".join(argv), " ".join(told[0].split()))
+    greetings = seen.all(Loading)
+    for one, then in pairwise(greetings):
+        if not one.modeset and then.modeset and one.place.source == then.place.source and not numbers.same(one.version, then.version):
+            return Fact(place=one.place, value=one.version), Fact(place=then.place, value=then.version)
+    return None
 
 
 @rule("kernel-modules-from-two-drivers")
@@ -75,5 +106,8 @@ def two_modules(seen: Evidence) -> Answer:
     mix = seen.first(ModuleMix)
     if mix is None:
         symbol = seen.first(SymbolMix)
-        return found(STRONG, symbol, module=symbol.module, symbol=symbol.symbol, variant="symbols") if symbol else None
+        if symbol is not None:
+            return found(STRONG, symbol, module=symbol.module, symbol=symbol.symbol, variant="symbols")
+        sister = _sister(seen)
+        return found(STRONG, *sister, first=sister[0].value, second=sister[1].value) if sister else None
     return found(CERTAIN, mix, first=mix.first, second=mix.second)

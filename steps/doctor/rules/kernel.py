@@ -22,8 +22,11 @@ from steps.doctor.events.kernel import (
     NoGsp,
     NvlinkCore,
 )
+from steps.doctor.events.loads import NoImage, OtherKernels
+from steps.doctor.events.ownership import ImageHolds, Rebooted
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.cards import Card
+from steps.doctor.facts.versions import fit
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
 from steps.doctor.rules.driver_mismatch import ahead
 from steps.doctor.together import all_cards, ended, newer_only, only, served
@@ -31,6 +34,7 @@ from steps.doctor.told import Fact, Told, fact
 
 _OPEN_ONLY = "0x22:0x56"
 """The step at which a closed module gives a card up that only the open one starts."""
+_FORMAT = re.compile(r"Exec format error|Invalid module format")
 
 
 def installed_branch(seen: Evidence) -> Fact | None:
@@ -41,21 +45,33 @@ def installed_branch(seen: Evidence) -> Fact | None:
 
 @rule("initramfs-has-old-module")
 def old_initramfs(seen: Evidence) -> Answer:
-    """A check of the image says that its module is not the one on disk."""
+    """A check of the image says that its module is not the one on disk, or the loaded one stays old though the machine was rebooted."""
     differs = seen.first(InitramfsDiffers)
-    return found(STRONG, differs) if differs else None
+    if differs is not None:
+        return found(STRONG, differs)
+    loaded, disk = next(iter(seen.versions.loaded), None), next(iter(seen.versions.on_disk), None)
+    if loaded is None or disk is None or fit(loaded, disk):
+        return out(disk, loaded) if loaded and disk else None
+    holds, again = seen.first(ImageHolds), seen.first(Rebooted)
+    if holds is None and again is None:
+        return None
+    return found(STRONG if holds else LIKELY + 0.1, loaded, disk, holds, again)
 
 
 @rule("no-module-for-running-kernel")
 def no_module(seen: Evidence) -> Answer:
     """The driver's module lies on disk for other kernels only."""
     running, files = seen.system.kernel, seen.modules.files
-    if seen.modules.loads("nvidia"):
+    if seen.modules.loads("nvidia") or seen.driver_answers:
         return None
+    other = seen.first(OtherKernels)
+    if other is not None:
+        named = other.running or (running.value if running else "?")
+        return found(STRONG, other, _not_executable(seen), running, running=named, built=other.built or "?")
     if running is None:
         # modprobe looks below the running kernel's folder: it names the kernel, and not whether another has the module.
         looked = seen.first(ModuleNotFound, lambda event: event.module.startswith("nvidia") and event.kernel is not None)
-        return found(POSSIBLE, looked, running=looked.kernel or "?", built="-") if looked and not seen.driver_answers else None
+        return found(POSSIBLE, looked, running=looked.kernel or "?", built="-") if looked else _foreign_format(seen)
     missing = seen.first(ModuleNotFound, lambda event: event.module == "nvidia" and event.kernel in (None, running.value))
     elsewhere = [file for file in files or () if file.name == "nvidia" and file.kernel != running.value]
     if running.value in seen.modules.kernels():
@@ -65,6 +81,8 @@ def no_module(seen: Evidence) -> Answer:
         if built and seen.driver_answers is False and all(line.kernel != running.value for line in built):
             kernels = ", ".join(dict.fromkeys(line.kernel or "" for line in built))
             return found(LIKELY, running, *built[:2], missing, running=running.value, built=kernels)
+    if not elsewhere and missing is None:
+        return _foreign_format(seen)
     if not elsewhere:
         return found(POSSIBLE, missing, running, running=running.value, built="-") if missing and seen.packages.driver() else None
     mine = [line for line in seen.modules.dkms or () if line.module.startswith("nvidia")]
@@ -72,6 +90,18 @@ def no_module(seen: Evidence) -> Answer:
     strength = LIKELY if mine else STRONG + (0.1 if missing or seen.driver_answers is False else 0.0)
     kernels = ", ".join(dict.fromkeys(file.kernel for file in elsewhere))
     return found(strength, running, *elsewhere[:2], missing, *mine[:1], running=running.value, built=kernels)
+
+
+def _not_executable(seen: Evidence) -> InsertFailed | None:
+    """Return that the kernel did not take the file for one of its modules, or `None`."""
+    return seen.first(InsertFailed, lambda event: event.module.startswith("nvidia") and _FORMAT.search(event.reason or "") is not None)
+
+
+def _foreign_format(seen: Evidence) -> Answer:
+    """Decide where nothing but the refusal is told: a module of another kernel is refused so, and a damaged one."""
+    refused = _not_executable(seen)
+    running = seen.system.kernel
+    return found(POSSIBLE, refused, running=running.value if running else "?", built="?") if refused else None
 
 
 @rule("gpu-needs-legacy-driver")
@@ -157,9 +187,13 @@ def prime(seen: Evidence) -> Answer:
     """An alias names nothing to load in place of nvidia."""
     refused = seen.first(InsertFailed, lambda event: event.module == "off")
     alias = next((line for line in seen.modules.settings if line.verb == "alias" and line.module == "nvidia" and line.rest == "off"), None)
-    if refused is None and (alias is None or seen.modules.loads("nvidia") or seen.driver_answers):
+    profile = _profile(seen)
+    if refused is None and (seen.modules.loads("nvidia") or seen.driver_answers):
         return None
-    return found(CERTAIN if refused else STRONG, refused, alias, _profile(seen))
+    if refused is None and alias is None:
+        chosen = profile is not None and profile.value == "intel" and seen.driver_answers is False
+        return found(POSSIBLE, profile) if chosen else None
+    return found(CERTAIN if refused else STRONG, refused, alias, profile)
 
 
 def _profile(seen: Evidence) -> Fact | None:
@@ -195,7 +229,8 @@ def no_firmware(seen: Evidence) -> Answer:
         newer = ahead(seen)
         left = newer is not None and numbers.inside(missing.file) == seen.versions.loaded[0].value
         return found(POSSIBLE if left else CERTAIN, missing, needed, newer if left else None, file=missing.file)
-    return None
+    none = seen.first(NoImage)
+    return found(LIKELY, none, file="gsp_*.bin") if none is not None and not seen.driver_answers else None
 
 
 @rule("gdrdrv-linked-to-stub")

@@ -8,113 +8,15 @@ from collections.abc import Iterator
 from steps.doctor import numbers
 from steps.doctor.events.builds import CompilerRefused
 from steps.doctor.events.containers import OperatorDriver
+from steps.doctor.events.ownership import Unowned
 from steps.doctor.events.packages import Changed, Overwrite, Unmet
 from steps.doctor.events.typed import Command
 from steps.doctor.evidence import Evidence
-from steps.doctor.facts.packages import Row, Upgradable, role
+from steps.doctor.facts.packages import Row, role
+from steps.doctor.facts.versions import fit
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
 from steps.doctor.rules.driver_mismatch import mismatch
 from steps.doctor.told import Fact, Told, fact
-
-# -- one set, two versions --------------------------------------------------------------------------------------------
-
-
-@rule("partial-driver-upgrade")
-def partial_upgrade(seen: Evidence) -> Answer:
-    """The package database, or what a package manager was told, has the driver's parts in two versions."""
-    said = mismatch(seen)
-    if said is None and seen.driver_answers is not False and not seen.versions.differ:
-        return None
-    pair = _two_versions(seen)
-    if pair is not None:
-        one, other = pair
-        return found(STRONG if said or seen.versions.differ else LIKELY, one, other, said, one=one.version, other=other.version)
-    pinned = _pinned(seen)
-    library = next(iter(seen.versions.user), None)
-    if pinned is not None and library is not None and not numbers.agree(pinned.value, library.value):
-        return found(LIKELY + 0.1, pinned, library, said, one=pinned.value, other=library.value)
-    moved = next(
-        (change for change in seen.all(Changed) if role(change.name) and numbers.upstream(change.old) and numbers.upstream(change.new)),
-        None,
-    )
-    if moved is not None and _left_behind(seen, moved):
-        return found(LIKELY, moved, said, one=moved.old or "?", other=moved.new or "?")
-    pulled = next((command for command in seen.all(Command) if _pulls_libraries(command)), None)
-    if pulled is not None and said is not None:
-        return found(POSSIBLE + 0.1, pulled, said, one="?", other="?", variant="pulled")
-    return out(*seen.packages.driver()[:1]) if seen.packages.driver() else None
-
-
-def _two_versions(seen: Evidence) -> tuple[Row, Row] | None:
-    """Return two packages of the driver that belong together and have different versions, or `None`."""
-    rows = [row for row in seen.packages.driver("module", "library", "tool", "meta") if row.arch not in ("i386", "i686", "armhf")]
-    for row in rows[1:]:
-        if row.driver and rows[0].driver and not numbers.agree(row.driver, rows[0].driver):
-            return rows[0], row
-    return None
-
-
-def _pinned(seen: Evidence) -> Fact | None:
-    """Return the version at which a typed command asked for only some packages of the driver, or `None`."""
-    for command in seen.commands("dnf", "yum", "apt", "apt-get", "zypper"):
-        for word in command.words:
-            found_ = re.match(r"(?P<name>[a-z][\w.+-]*?)[-=](?:\d+:)?(?P<version>[3-9]\d\d\.\d+(?:\.\d+)*)", word)
-            if found_ and role(found_["name"]) in ("library", "tool"):
-                return Fact(place=command.place, value=found_["version"])
-    return None
-
-
-def _left_behind(seen: Evidence, moved: Changed) -> bool:
-    """Return whether other parts of the driver kept their version when this one moved."""
-    new = numbers.upstream(moved.new)
-    together = {numbers.upstream(change.new) for change in seen.all(Changed) if role(change.name) in ("module", "meta")}
-    return new is not None and new not in together
-
-
-def _pulls_libraries(command: Command) -> bool:
-    """Return whether a command installs a program that brings some libraries of the driver with it."""
-    return "install" in command.words and any(
-        re.fullmatch(r"nvtop|nvidia-cuda-toolkit|libnvidia-\S+|nvidia-utils-\S+", word) for word in command.words
-    )
-
-
-def _on_offer(seen: Evidence, last: str | None) -> tuple[Upgradable, ...]:
-    """Return what an upgrade would bring; a real machine is asked only where a card that stands still has no driver that answers."""
-    return seen.upgradable if seen.rehearsal or (last is not None and not seen.driver_answers) else ()
-
-
-@rule("transitional-package-replaces-legacy-driver")
-def transitional(seen: Evidence) -> Answer:
-    """The branch in the name and the version differ, and the card needs the branch in the name."""
-    card = next((card for card in seen.cards.cards if card.row and card.row.last_driver_branch), None)
-    last = card.row.last_driver_branch if card and card.row else None
-    if card is None and seen.cards.cards and all(other.row for other in seen.cards.cards):
-        return out(*seen.cards.cards[:2])
-    offers: Iterator[tuple[str, str, Told]] = ((row.name, row.new, row) for row in _on_offer(seen, last))
-    installed: Iterator[tuple[str, str, Told]] = ((row.name, row.version, row) for row in seen.packages.rows if row.installed)
-    for name, version, row in (*offers, *installed):
-        branch, built = re.search(r"-(\d{3})(?:$|-)", name), numbers.upstream(version)
-        if branch and built and role(name) and numbers.parts(built)[0] > int(branch[1]):
-            if last is None:
-                return found(POSSIBLE, row, named=branch[1], built=built, card="?")
-            if numbers.parts(last)[0] < numbers.parts(built)[0]:
-                return found(CERTAIN, row, card, named=branch[1], built=built, card=(card.name if card else None) or "?")
-    return None
-
-
-@rule("driver-utilities-package-missing")
-def no_utilities(seen: Evidence) -> Answer:
-    """Module and libraries are packages that are here, the package of nvidia-smi is not."""
-    if seen.smi.installed is not False:
-        return None
-    here = [row for row in seen.packages.rows if row.installed and role(row.name) in ("module", "library", "firmware")]
-    tools = seen.packages.named(r"nvidia-(compute-)?utils(-.*)?|nvidia-smi|nvidia-driver-cuda", installed=False)
-    if not here or any(row.installed and "compute" not in row.name for row in tools):
-        return None
-    removed = next((row for row in tools if row.state[1:] == "c"), None)
-    missing = fact("127", "nvidia-smi", "command not found")
-    return found(CERTAIN if removed else STRONG, missing, removed, here[0], package=here[0].name)
-
 
 # -- two methods, two owners ------------------------------------------------------------------------------------------
 
@@ -122,7 +24,7 @@ def no_utilities(seen: Evidence) -> Answer:
 @rule("module-from-other-install")
 def foreign_module(seen: Evidence) -> Answer:
     """The module was put there by NVIDIA's installer or by hand, and user space is of another version."""
-    place = _unpackaged_file(seen)
+    place = _unpackaged_file(seen) or _unowned_module(seen)
     # Where no kernel runs, as in a mounted system, the file on disk is what the next boot loads.
     loaded = next(iter((*seen.versions.loaded, *(seen.versions.on_disk if place else ()))), None)
     if loaded is None:
@@ -132,15 +34,15 @@ def foreign_module(seen: Evidence) -> Answer:
         return found(CERTAIN, loaded, *by_hand, mismatch(seen), loaded=loaded.value, variant="source")
     others: tuple[Row | Fact, ...] = (
         *seen.packages.driver(),
-        *(one for one in seen.versions.user if not numbers.agree(one.value, loaded.value)),
+        *(one for one in seen.versions.user if not fit(one, loaded)),
     )
-    package = next((row for row in others if not numbers.agree(_version(row), loaded.value)), None)
+    package = next((one for one in others if not isinstance(one, Row) or not numbers.same(_version(one), loaded.value)), None)
     left = next(iter(seen.modules.leftovers), None)
     if package is None:
         return None
     if left is not None:
         return found(CERTAIN - 0.02, loaded, package, left, place, mismatch(seen), loaded=loaded.value, installed=_version(package))
-    return found(LIKELY + 0.1, place, loaded, package, loaded=loaded.value, installed=_version(package)) if place else None
+    return found(LIKELY + 0.1, place, loaded, package, mismatch(seen), loaded=loaded.value, installed=_version(package)) if place else None
 
 
 def _version(told: Row | Fact) -> str:
@@ -159,10 +61,18 @@ def _other_method(seen: Evidence, loaded: Fact) -> tuple[Told, ...] | None:
     return None
 
 
+def _unowned_module(seen: Evidence) -> Unowned | None:
+    """Return that no package has the module, where DKMS did not make it either; else `None`."""
+    if any(line.module.startswith("nvidia") and line.state == "installed" for line in seen.modules.dkms or ()):
+        return None
+    return seen.first(Unowned, lambda event: "/modules/" in event.path and "/dkms/" not in event.path)
+
+
 def _unpackaged_file(seen: Evidence) -> Fact | None:
     """Return the path of the module on disk where packages and DKMS never put one: NVIDIA's installer without DKMS does."""
-    text = seen.host.run(("modinfo", "nvidia")).stdout
-    path = re.search(r"^filename:[ \t]*(/\S+/kernel/drivers/video/nvidia\.ko\S*)", text, re.MULTILINE)
+    asked = (("modinfo", "nvidia"), ("modinfo", "-F", "filename", "nvidia"))
+    text = "\n".join(seen.host.run(argv).stdout for argv in seen.host.forms(lambda argv: argv in asked, asked[0]))
+    path = re.search(r"^(?:filename:[ \t]*)?(/\S+/kernel/drivers/video/nvidia\.ko\S*)", text, re.MULTILINE)
     dkms = any(line.module.startswith("nvidia") and line.state == "installed" for line in seen.modules.dkms or ())
     return fact(path[1], "modinfo nvidia", " ".join(path[0].split())) if path and not dkms and seen.packages.manager == "apt" else None
 
@@ -175,14 +85,15 @@ def foreign_user_space(seen: Evidence) -> Answer:
         return found(STRONG, lacking, seen.nvml("mismatch"))
     said = mismatch(seen)
     # Without a mismatch it says nothing: a driver that hangs or finds no card does so whichever tool asks it.
-    elsewhere = next(_elsewhere(seen), None) if said is not None else None
+    library = seen.first(Unowned, lambda event: "/modules/" not in event.path)
+    elsewhere = (next(_elsewhere(seen), None) or library) if said is not None else None
     loaded, disk = next(iter(seen.versions.loaded), None), next(iter(seen.versions.on_disk), None)
     packages = [row for row in seen.packages.driver("library", "tool", "meta") if row.driver]
-    agreed = loaded is not None and bool(packages) and all(numbers.agree(row.driver or "", loaded.value) for row in packages)
+    agreed = loaded is not None and bool(packages) and all(numbers.same(row.driver or "", loaded.value) for row in packages)
     if elsewhere is not None:
         return found(CERTAIN if agreed else STRONG, elsewhere, said, loaded, disk, *packages[:1])
     # Module and packages fit each other, and still a program meets another library: it is not theirs.
-    if said is not None and agreed and (disk is None or numbers.agree(disk.value, loaded.value if loaded else "")):
+    if said is not None and agreed and (disk is None or loaded is None or fit(disk, loaded)):
         return found(LIKELY, said, loaded, disk, *packages[:1])
     return None
 
@@ -210,10 +121,20 @@ _OPERATOR = "/run/nvidia/driver"
 """Where the operator's driver container mounts its root."""
 
 
+def _listed(seen: Evidence) -> Fact | None:
+    """Return the list of a folder that shows the operator's root, or `None`."""
+    for argv in seen.host.forms(lambda argv: argv[0] == "ls" and any(word.startswith("/run/nvidia") for word in argv)):
+        text = seen.host.run(argv).text
+        inside = any(word.rstrip("/").startswith(_OPERATOR) for word in argv)
+        if "cannot access" not in text and "No such file" not in text and re.search(r"\busr\b|\bdev\b" if inside else r"\bdriver\b", text):
+            return fact(_OPERATOR, " ".join(argv))
+    return None
+
+
 @rule("driver-owned-by-two-managers")
 def two_managers(seen: Evidence) -> Answer:
     """The operator's driver container and packages of the host are both there."""
-    mounted = fact(_OPERATOR, _OPERATOR) if seen.host.exists(_OPERATOR) else None
+    mounted = fact(_OPERATOR, _OPERATOR) if seen.host.exists(_OPERATOR) else _listed(seen)
     operator = mounted or seen.first(OperatorDriver)
     row = next(iter(seen.packages.driver()), None)
     own = row or seen.first(Changed, lambda change: role(change.name) is not None)

@@ -81,7 +81,9 @@ def in_tree(seen: Evidence) -> Answer:
     lent = seen.first(OwnedBy, lambda event: event.driver.startswith("vfio"))
     if (others or lent) and bus is None:
         return out(*others, lent)
-    if (bus is None and log is None and uncalled is None) or seen.driver_answers or (bus is None and seen.modules.loads("nvidia")):
+    if bus is None and log is None and uncalled is None:
+        return _alone(seen)
+    if seen.driver_answers or (bus is None and seen.modules.loads("nvidia")):
         return None
     owner = bus[0] if bus else log.driver if log else next((name for name in _IN_TREE if seen.modules.loads(name)), "nouveau")
     owner = "nova_core" if owner == "NovaCore" else owner
@@ -96,6 +98,13 @@ def in_tree(seen: Evidence) -> Answer:
     return found(
         sure, bus[1] if bus else None, uncalled, log, blocked, meant, driver=owner, variant="late" if _initramfs_only(seen) else ""
     )
+
+
+def _alone(seen: Evidence) -> Answer:
+    """Decide where only the list of modules is known: nouveau is in use, NVIDIA's is not there, and its tools wait for it."""
+    if seen.driver_answers is not False or seen.modules.loads("nvidia") or not seen.modules.loads("nouveau"):
+        return None
+    return found(POSSIBLE - 0.1, fact("nouveau", "lsmod"), _kept_out(seen), _wanted(seen), driver="nouveau")
 
 
 def _smi_here(seen: Evidence) -> bool:
@@ -121,6 +130,19 @@ def until_reboot(seen: Evidence) -> Answer:
     return found(CERTAIN if done else LIKELY + 0.1, said, done, variant="without" if done and "not install any" in done.place.text else "")
 
 
+def _reserved(seen: Evidence) -> Told | None:
+    """Return what gives NVIDIA's cards to vfio-pci by their ids, or `None`."""
+    line = next(
+        (one for one in seen.modules.settings if one.verb == "options" and one.module.startswith("vfio") and "10de:" in one.rest), None
+    )
+    said = re.search(r"(?:Kernel command|Command) line: ([^\n]*)", seen.host.run(("dmesg",)).text)
+    for source, text in (("/proc/cmdline", seen.host.read("/proc/cmdline") or ""), ("dmesg", said[1] if said else "")):
+        word = re.search(r"\bvfio-pci\.ids=\S*10de:\S*", text)
+        if line is None and word is not None:
+            return fact(word[0], source)
+    return line
+
+
 @rule("vfio-owns-gpu")
 def vfio(seen: Evidence) -> Answer:
     """vfio-pci has the card."""
@@ -128,7 +150,8 @@ def vfio(seen: Evidence) -> Answer:
     log = seen.first(OwnedBy, lambda event: event.driver in ("vfio_pci", "vfio"))
     others = [told for name, told in owners(seen) if name != "vfio_pci"]
     if bus is None and log is None:
-        return out(*others) if others else None
+        lent = _reserved(seen) if seen.driver_answers is False and not others else None
+        return found(LIKELY, lent) if lent is not None else out(*others) if others else None
     if bus is None and others:
         return out(*others)
     # Where other cards serve the host, one that is lent out is meant to be.

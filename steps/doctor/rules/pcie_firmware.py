@@ -21,6 +21,8 @@ _SMALL = 1 << 20
 _NEAR_A_CARD = ("pcieport", "nvidia", "amdgpu", "nouveau", "vfio-pci", "snd_hda_intel", "habanalabs", "pci")
 """Drivers of a card, of its sound function, and of the ports above it."""
 _BUSY = 20.0
+_AT_REST = 2.5
+"""GT/s at which a link rests: that of PCIe's first generation."""
 _FEW = 4
 """Lanes that are few for a card, whatever its slot has."""
 
@@ -146,7 +148,7 @@ def below(seen: Evidence) -> Answer:
     if narrow is not None:
         most = f"x{narrow.most_width}" if narrow.most_width else "?"
         return found(CERTAIN - 0.05, narrow, now=f"x{narrow.width}", most=most, address=narrow.address or "?", variant="width")
-    slow = next((link for link in seen.links if link.slow and link.busy is not None and link.busy >= _BUSY), None)
+    slow = next((link for link in seen.links if link.slow and (busy := _load(seen, link)) is not None and busy >= _BUSY), None)
     if slow is not None:
         return found(STRONG, slow, now=f"{slow.speed:g} GT/s", most=f"{slow.most_speed:g} GT/s", address=slow.address or "?")
     gpus = {card.address for card in seen.cards.cards if card.address}
@@ -155,6 +157,20 @@ def below(seen: Evidence) -> Answer:
     if limited is not None:
         return found(LIKELY, limited, now=f"x{limited.width}", most=f"x{limited.able_width}", address=limited.address, variant="width")
     return None
+
+
+def _load(seen: Evidence, link: LinkSeen) -> float | None:
+    """Return how busy the card of a link is, in per cent: as the same answer tells, or another one of nvidia-smi's; `None` if none does.
+
+    What the bus tells does not say what the slot can: there only the speed of rest counts as too low for a card that works.
+    """
+    if link.busy is not None or link.speed is None or link.speed > _AT_REST:
+        return link.busy
+    told = [gpu for gpu in seen.smi.gpus if gpu.utilization is not None]
+    mine = next((gpu for gpu in told if link.address and gpu.address == link.address), None)
+    if mine is None and len(told) == 1 and len({other.address for other in seen.links if other.address}) <= 1:
+        mine = told[0]
+    return float(mine.utilization) if mine is not None and mine.utilization is not None else None
 
 
 def _wired(link: LinkSeen) -> bool:
@@ -177,7 +193,7 @@ def lower_is_normal(seen: Evidence) -> Answer:
         # The whole machine was looked at, and nobody wondered about its links.
         return None
     slow = [link for link in seen.links if link.slow]
-    if any(link.busy is not None and link.busy >= _BUSY for link in slow):
+    if any((busy := _load(seen, link)) is not None and busy >= _BUSY for link in slow):
         return None
     limited = seen.all(BandwidthLimited)
     full = [event for event in limited if event.width >= event.able_width]

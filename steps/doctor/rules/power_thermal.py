@@ -23,6 +23,10 @@ BEYOND = 1.5
 """Part of the maximum limit above which a reading of power cannot be true."""
 ABOVE = 1.05
 """Part of the limit that a card may pass for a moment; a reading that never moves above it is no reading."""
+_SISTERS = 3
+"""Cards that tell what is usual in a machine."""
+_WORKS = 20.0
+"""Per cent of load from which a card is warm by its work."""
 CAP = ("SW Power Cap",)
 HARD = ("HW Slowdown", "HW Thermal Slowdown", "HW Power Brake Slowdown")
 
@@ -39,6 +43,13 @@ def _draw(one: Readings) -> tuple[Fact | None, float | None, float | None]:
     draw = next((number for name in names if (number := one.number(name)) is not None), None)
     limit = next((number for name in ("Current Power Limit", "Enforced Power Limit", "Power Limit") if (number := one.number(name))), None)
     return told, draw, limit
+
+
+def _power(seen: Evidence, one: Readings) -> tuple[Fact | None, float | None, float | None]:
+    """Return draw and limit of a card as it reads them, or, of a machine with one card, as the plain table shows them."""
+    told, draw, limit = _draw(one)
+    table = _of_table(seen) if draw is None else []
+    return (table[0][0], table[0][1], table[0][2]) if len(table) == 1 and len(_together(seen)) == 1 else (told, draw, limit)
 
 
 def _together(seen: Evidence) -> tuple[Readings, ...]:
@@ -60,7 +71,11 @@ def cooling(seen: Evidence) -> Answer:
         now, slow = one.number("GPU Current Temp"), one.number("GPU Slowdown Temp")
         if hot is not None and (now is None or slow is None or now > slow - 15):
             return found(STRONG, hot, one.at("GPU Current Temp"), said)
-    beside = _hotter_than_sisters(seen)
+        # Cards since Hopper tell how far they are from their limit, not where it lies.
+        left, most = one.number("GPU T.Limit Temp"), one.number("GPU Max Operating T.Limit Temp")
+        if left is not None and left <= (most if most is not None else 0.0):
+            return found(STRONG, one.at("GPU T.Limit Temp"), one.at("GPU Current Temp"), said)
+    beside = _hotter_than_sisters(seen) or _at_critical(seen)
     if beside is not None:
         return found(STRONG, beside, said)
     return found(STRONG if said.where or "thermal" in said.place.text.lower() else LIKELY, said) if said is not None else None
@@ -68,11 +83,48 @@ def cooling(seen: Evidence) -> Answer:
 
 def _hotter_than_sisters(seen: Evidence) -> Fact | None:
     """Return the temperature of a card that is far above the others of the same machine."""
-    known = [(number, one.at("GPU Current Temp")) for one in seen.readings if (number := one.number("GPU Current Temp")) is not None]
-    if len(known) < 3:
+    known = [
+        (number, told, one.number("Gpu") or one.number("GPU"))
+        for one in seen.readings
+        if (number := one.number("GPU Current Temp")) is not None and (told := one.at("GPU Current Temp")) is not None
+    ]
+    known = known if len(known) >= _SISTERS else _temperatures(seen)
+    if len(known) < _SISTERS:
         return None
-    known.sort(key=lambda pair: pair[0])
-    return known[-1][1] if known[-1][0] - known[-2][0] >= HOT_BESIDE else None
+    known.sort(key=lambda card: card[0])
+    hottest, told, busy = known[-1]
+    # A card that works beside idle sisters is hotter for that.
+    works = busy is not None and busy >= _WORKS and any(other is None or other < _WORKS for _, _, other in known[:-1])
+    return told if hottest - known[-2][0] >= HOT_BESIDE and not works else None
+
+
+_CHIP = re.compile(r"^amdgpu-pci-\S+\n(?P<lines>(?:[^\n]+\n?)+)", re.MULTILINE)
+_SENSOR = re.compile(
+    r"^(?:edge|junction|mem): +\+(?P<now>[\d.]+) ?°?C +\((?:[^)\n]*, *)?crit(?:ical)? = \+(?P<most>[\d.]+) ?°?C[^\n]*$", re.MULTILINE
+)
+
+
+def _at_critical(seen: Evidence) -> Fact | None:
+    """Return the reading of a sensor of a card that stands at its critical temperature, or `None`; sensors names AMD's cards only."""
+    for argv in seen.host.forms(lambda argv: argv[0] == "sensors"):
+        for chip in _CHIP.finditer(seen.host.run(argv).stdout):
+            for line in _SENSOR.finditer(chip["lines"]):
+                now, most = numbers.number(line["now"]), numbers.number(line["most"])
+                if now is not None and most is not None and most > 0 and now >= most - NEAR:
+                    return fact(line["now"], " ".join(argv), " ".join(line[0].split()))
+    return None
+
+
+_ROW = re.compile(r"^\|[^|\n]*?\s(?P<degrees>\d{1,3})C\s+P\d{1,2}\s[^|\n]*\|[^|\n]*(?:\|\s*(?P<busy>\d{1,3})%[^\n]*)?$", re.MULTILINE)
+
+
+def _temperatures(seen: Evidence) -> list[tuple[float, Fact, float | None]]:
+    """Return temperature and load of each card in nvidia-smi's plain table."""
+    text = "".join(seen.host.run(argv).stdout for argv in seen.host.forms(lambda argv: argv == ("nvidia-smi",)))
+    rows = _ROW.finditer(text)
+    return [
+        (float(row["degrees"]), fact(row["degrees"], "nvidia-smi", " ".join(row[0].split())), numbers.number(row["busy"])) for row in rows
+    ]
 
 
 @rule("platform-thermal-limit-low")
@@ -139,7 +191,7 @@ def chassis(seen: Evidence) -> Answer:
         if brake is not None:
             return found(CERTAIN, brake, said)
         cap = _active(one, *CAP)
-        told, draw, limit = _draw(one)
+        told, draw, limit = _power(seen, one)
         if cap is not None and draw is not None and limit and draw < SHORT_OF_POWER * limit:
             return found(STRONG, cap, told, one.at("Current Power Limit"), said, variant="short", draw=round(draw), limit=round(limit))
     return found(LIKELY, said) if said is not None else None
@@ -155,7 +207,7 @@ def at_limit(seen: Evidence) -> Answer:
         other = _active(one, *HARD, "SW Thermal Slowdown")
         if other is not None:
             return out(other)
-        told, draw, limit = _draw(one)
+        told, draw, limit = _power(seen, one)
         if draw is not None and limit and (draw < SHORT_OF_POWER * limit or draw > BEYOND * limit):
             return out(told, one.at("Current Power Limit"))
         return found(LIKELY, cap, one.at("GPU Current Temp"), told)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from steps.doctor.events.dkms import KeyRefused, MokState, MokTrustFailed
 from steps.doctor.events.kernel import InsertFailed, Loading, NvlinkCore
+from steps.doctor.events.signatures import KeyRefused, MokState, MokTrustFailed
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.keys import questions
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
@@ -59,6 +59,17 @@ def _listed(seen: Evidence) -> Fact | None:
     return None
 
 
+def _own_listed(seen: Evidence) -> Fact | None:
+    """Return the line of mokutil's list with the very key that signed the module, or `None`."""
+    signer = _signer(seen)
+    for argv in seen.host.forms(lambda argv: argv[0] == "mokutil" and bool({"-l", "--list-enrolled"} & set(argv))):
+        name = re.escape(signer.value) if signer is not None else None
+        line = re.search(rf"^.*{name}.*$", seen.host.run(argv).text, re.MULTILINE) if name else None
+        if line is not None:
+            return fact(line[0].strip(), " ".join(argv))
+    return None
+
+
 @rule("mok-not-in-machine-keyring")
 def not_trusted(seen: Evidence) -> Answer:
     """The module is refused although its key is enrolled, or the boot chain could not pass the keys on."""
@@ -75,9 +86,10 @@ def not_trusted(seen: Evidence) -> Answer:
         # Nobody has tried to load a module yet, and none that is signed with this key would come in.
         told = (trust or ring) and (state is None or state.value == "enabled") and not seen.driver_answers
         return found(STRONG if trust and ring else LIKELY, trust, ring, state, _listed(seen)) if told else None
-    if not (trust or ring or enrolled):
+    own = _own_listed(seen)
+    if not (trust or ring or enrolled or own):
         return None
-    return found(CERTAIN if trust or ring else STRONG + 0.05, no, enrolled, trust, ring)
+    return found(CERTAIN if trust or ring else STRONG + 0.05, no, enrolled, own, trust, ring)
 
 
 @rule("mok-not-enrolled")
@@ -90,8 +102,8 @@ def not_enrolled(seen: Evidence) -> Answer:
     enrolled = next((event for event in states if event.enrolled), None)
     if state is not None and state.value == "disabled":
         return out(state)
-    if enrolled is not None and missing is None:
-        return out(enrolled)
+    if missing is None and (enrolled or _own_listed(seen)):
+        return out(enrolled, _own_listed(seen))
     if seen.first(MokTrustFailed) or _keyring(seen):
         return out(seen.first(MokTrustFailed), _keyring(seen))
     if seen.driver_answers:

@@ -28,7 +28,37 @@ def _linux_driver(seen: Evidence) -> Row | Fact | None:
         ),
         None,
     )
-    return fact(" ".join(typed.words), typed.place.source, typed.place.text) if typed is not None else None
+    return (
+        fact(" ".join(typed.words), typed.place.source, typed.place.text)
+        if typed is not None
+        else _before_windows(seen)
+        if not seen.driver_answers
+        else None
+    )
+
+
+_LENT = "/usr/lib/wsl/"
+"""Where Windows lends its libraries and tools."""
+
+
+def _tells_first(argv: tuple[str, ...]) -> bool:
+    """Return whether a command tells which tool or library is found first."""
+    return argv[:2] == ("ldconfig", "-p") or (argv[0] in ("which", "type") and argv[-1] == "nvidia-smi")
+
+
+def _before_windows(seen: Evidence) -> Fact | None:
+    """Return the tool or library of the driver that is found before the one that Windows lends, or `None`: only a Linux package has it."""
+    for argv in seen.host.forms(_tells_first):
+        text = seen.host.run(argv).stdout
+        found_ = re.search(r"(/\S*/nvidia-smi)" if argv[0] != "ldconfig" else r"libnvidia-ml\.so\.1\b.*?=> (/\S+)", text)
+        if found_ and not found_[1].startswith(_LENT):
+            return fact(found_[1], " ".join(argv), found_[0].strip())
+    for argv in seen.host.forms(lambda argv: argv[0] in ("ls", "find", "locate")):
+        text = seen.host.run(argv).stdout
+        own = re.search(r"^.*\blibnvidia-ml\.so\.\d+\.\d+.*$", text, re.MULTILINE)
+        if own and _LENT not in f"{' '.join(argv)} {own[0]}":
+            return fact(own[0].strip(), " ".join(argv))
+    return None
 
 
 @rule("linux-driver-installed-in-wsl")
