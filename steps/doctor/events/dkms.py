@@ -45,6 +45,12 @@ def sources_missing(found: re.Match[str], at: Place) -> HeadersMissing:
     return HeadersMissing(place=at, kernel=found["kernel"] or found["devel"] or found["target"])
 
 
+@parses(r"\*\*\* /lib/modules/(?P<kernel>[^/\s'’]+)/build: (?!No such)[^\n]+", "/build: ")
+def build_folder_missing_translated(found: re.Match[str], at: Place) -> HeadersMissing:
+    """Recognise that make stops at the folder, in any language."""
+    return HeadersMissing(place=at, kernel=found["kernel"])
+
+
 @parses(
     r"/lib/modules/(?P<kernel>[^/\s'’]+)/build(?:/include/(?:generated|linux|config)/[^\s\"]+?\.(?:h|conf))?['’\"]?:? "
     r"(?:No such file or directory|does not exist|Entering|\*\*\*)[^\n]*",

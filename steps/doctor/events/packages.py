@@ -100,7 +100,7 @@ _DEPENDS = (
 
 @parses(
     r"^[ \t]*(?:(?P<name>[a-z0-9][\w.+:-]*) ?: )?"
-    rf"(?:Pre)?{_DEPENDS}[^\s:]*(?: \w+)? ?: ?(?P<wanted>[a-z0-9][\w.+:-]*)"
+    rf"(?:Pre)?{_DEPENDS}[^\s:]*(?: \w+){{0,2}} ?: ?(?P<wanted>[a-z0-9][\w.+:-]*)"
     r"(?: \((?P<relation><<|<=|=|>=|>>) ?(?P<version>[^)\s]+)\))?(?P<rest>.*)$",
     "Depends:", "Depends :", "Dépend :", "Dépend: ", "Hängt ab", "Dipende", "依赖", "依賴",
     "Depende:", "Zależy", "Wymaga", "ависит", "Залежить", "Bağımlılık", "Beroende", "Afhankelijk", "依存", "의존",

@@ -125,12 +125,12 @@ class UnexpectedSize(Event):
 
 
 @parses(
-    r"nexpected size \((?P<got>\d+) != (?P<expected>\d+)\)|\((?P<got2>\d+) != (?P<expected2>\d+)\)[^\n]*Mirror sync",
-    "nexpected size",
-    "Mirror sync",
-)
+    r"nexpected size \((?P<got>\d+) != (?P<expected>\d+)\)|\((?P<got2>\d+) != (?P<expected2>\d+)\)",
+    "nexpected size", "Mirror sync", "文件尺寸不符", "檔案大小不符", "unerwartete Größe", "taille inattendue", "tamaño inesperado",
+    "tamanho inesperado", "неожиданный размер", "dimensione inattesa",
+)  # fmt: skip
 def unexpected_size(found: re.Match[str], at: Place) -> UnexpectedSize:
-    """Recognise apt's message; its numbers and the question are not translated everywhere."""
+    """Recognise apt's message, in some languages, by its two numbers."""
     return UnexpectedSize(place=at, got=int(found["got"] or found["got2"]), expected=int(found["expected"] or found["expected2"]))
 
 
@@ -161,11 +161,16 @@ def signed_by(found: re.Match[str], at: Place) -> SignedByConflict:
     return SignedByConflict(place=at, url=found["url"], one=found["one"], other=found["other"])
 
 
-@parses(r"Signed-By[^\n]*?(?P<url>(?:https?|file|ftp):\S+)[^\n]*? (?P<one>/\S*|) != (?P<other>\S*)", "Signed-By", lines=2)
+@parses(
+    r"^(?:[^\n]*?Signed-By[^\n]*?(?P<url>(?:https?|file|ftp):\S+)|[^\n]*?(?P<first>(?:https?|file|ftp):\S+)[^\n]*?Signed-By)[^\n]*? "
+    r"(?P<one>/\S*|) != ?(?P<other>\S*)",
+    "Signed-By",
+    lines=2,
+)
 def signed_by_translated(found: re.Match[str], at: Place) -> SignedByConflict | None:
     """Recognise it in other languages."""
     plain = "regarding source" in found[0]
-    return None if plain else SignedByConflict(place=at, url=found["url"], one=found["one"], other=found["other"])
+    return None if plain else SignedByConflict(place=at, url=found["url"] or found["first"], one=found["one"], other=found["other"])
 
 
 class NoRelease(Event):

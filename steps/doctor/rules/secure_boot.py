@@ -28,9 +28,15 @@ def _states(seen: Evidence) -> tuple[MokState, ...]:
     return seen.heard(MokState, *questions(seen.host, seen.system))
 
 
+_KEY = re.compile(
+    r"Key was rejected|Required key|密钥|金鑰|键|鍵|关键字|Schlüssel|\b[Cc]lé\b|\b(?:[Cc]lave|[Cc]have|[Cc]hiave)\b|[Кк]люч|\b키"
+)
+"""Of all reasons why a module may not come in, the two that speak of a key do so in every language."""
+
+
 def refused(seen: Evidence) -> Told | None:
     """Return the message that a module was refused for its signature, or `None`."""
-    tried = seen.first(InsertFailed, lambda event: bool(re.search(r"Key was rejected|Required key", event.reason or "")))
+    tried = seen.first(InsertFailed, lambda event: _KEY.search(event.reason or "") is not None)
     return tried or seen.first(KeyRefused)
 
 
