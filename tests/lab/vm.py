@@ -15,7 +15,7 @@ import secrets
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pexpect
@@ -47,8 +47,16 @@ def archive() -> str:
     return mirrors[0]
 
 
-def image(folder: Path, files: dict[str, str]) -> tuple[Path, Path, Path]:
-    """Return a new disk in `folder` with our program and `files` in it, its kernel, and its initramfs."""
+Fit = Callable[[Path], None]
+"""Changes a machine's root before it becomes a disk."""
+
+
+def _as_it_is(root: Path) -> None:
+    """Change nothing below `root`."""
+
+
+def image(folder: Path, files: dict[str, str], fit: Fit) -> tuple[Path, Path, Path]:
+    """Return a new disk in `folder` with our program, `files` and what `fit` does in it, its kernel, and its initramfs."""
     root = folder / "root"
     root.mkdir()
     subprocess.run(("tar", "-C", str(root), "--numeric-owner", "-xpf", str(system(_PACKAGES))), check=True)
@@ -58,6 +66,7 @@ def image(folder: Path, files: dict[str, str]) -> tuple[Path, Path, Path]:
         target = root / name.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
+    fit(root)
     kernel, initrd = (next((root / "boot").glob(f"{name}-*")) for name in ("vmlinuz", "initrd.img"))
     disk = folder / "disk.img"
     subprocess.run(("mke2fs", "-q", "-t", "ext4", "-d", str(root), str(disk), "2G"), check=True)
@@ -117,8 +126,22 @@ def _with_two_people(root: Path) -> None:
 class Vm:
     """A machine that runs; root's line takes commands."""
 
-    def __init__(self, child: pexpect.spawn[str]) -> None:
-        self._child = child
+    def __init__(self, options: list[str]) -> None:
+        self._options = options
+        self._child = self._on()
+
+    def _on(self) -> pexpect.spawn[str]:
+        return pexpect.spawn("qemu-system-x86_64", self._options, encoding="utf-8", codec_errors="replace", timeout=600)
+
+    def off(self) -> None:
+        """Take its power away: what its system has not written to the disk yet is lost."""
+        self._child.close(force=True)
+
+    def cut_power(self) -> None:
+        """Take its power away in the middle of whatever it does, start it again, and return when root's shell is there."""
+        self.off()
+        self._child = self._on()
+        self.await_login()
 
     def await_login(self, patience: float = 600.0) -> None:
         """Wait until root's shell is there."""
@@ -155,18 +178,17 @@ class Vm:
 
 
 @contextlib.contextmanager
-def started(folder: Path, files: dict[str, str]) -> Iterator[Vm]:
+def started(folder: Path, files: dict[str, str], fit: Fit = _as_it_is) -> Iterator[Vm]:
     """Start a machine with `files`; it ends with the block."""
-    disk, kernel, initrd = image(folder, files)
+    disk, kernel, initrd = image(folder, files, fit)
     # One processor: with two, the kernel's start hangs now and then when the machine below is busy.
     options = ["-accel", "tcg", "-smp", "1", "-m", "1024", "-display", "none", "-monitor", "none", "-nic", "none"]
     options += ["-kernel", str(kernel), "-initrd", str(initrd), "-append", "root=/dev/vda rw console=ttyS0 loglevel=4"]
     options += ["-drive", f"file={disk},format=raw,if=virtio,cache=unsafe"]
     options += ["-serial", "stdio"]
-    child: pexpect.spawn[str] = pexpect.spawn("qemu-system-x86_64", options, encoding="utf-8", codec_errors="replace", timeout=600)
+    machine = Vm(options)
     try:
-        machine = Vm(child)
         machine.await_login()
         yield machine
     finally:
-        child.close(force=True)
+        machine.off()
