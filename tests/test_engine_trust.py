@@ -9,10 +9,12 @@ import msgspec
 import pytest
 
 from steps.engine import client, journal, launch
-from steps.engine.folder import Refusal
+from steps.engine.carried import digest_of
+from steps.engine.folder import Order, Origin, Refusal, create
 from steps.errors import BringupError, PrivilegeError
 from steps.model.action import Run, Write
-from tests.engine_kit import ended, holds, plan_of, runner_pid, statuses, wait_until, works
+from steps.model.plan import Plan, digest
+from tests.engine_kit import ended, holds, plan_of, runner_pid, said, statuses, wait_until, works
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -78,6 +80,54 @@ def test_root_looks_for_runs_in_the_machines_place_only(
     with pytest.raises(PrivilegeError) as caught:
         client.find(id).resume()
     assert caught.value.code == "run-of-another"
+
+
+# --- the environment of an order ---
+
+
+EVIL = {
+    "PATH": "/tmp/evil:/usr/bin:/bin",
+    "LD_LIBRARY_PATH": "/tmp/evil",
+    "BASH_ENV": "/tmp/evil/rc",
+    "APT_CONFIG": "/tmp/evil/apt",
+    "HOME": "/tmp",
+}
+
+
+def order_file(folder: Path, plan: Plan, environment: dict[str, str]) -> str:
+    file = folder / "order.json"
+    file.write_bytes(msgspec.json.encode(Order(plan=plan, environment=environment)))
+    return str(file)
+
+
+def test_an_order_whose_environment_was_changed_after_it_was_confirmed_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan, sent = plan_of(works("a.one")), {"PIP_TIMEOUT": "7"}
+    file = order_file(tmp_path, plan, {**sent, "PIP_INDEX_URL": "https://evil.example/simple"})
+    for words in (("--carried", digest_of(sent)), ()):
+        assert refusal(capsys, file, "--digest", digest(plan), *words).code == "plan-changed"
+    assert client.runs() == ()
+
+
+def test_of_an_orders_environment_only_what_installers_honour_reaches_the_commands(tmp_path: Path) -> None:
+    plan = plan_of(Run(id="a.one", title="t", argv=("env",)))
+    environment = {**EVIL, "PIP_TIMEOUT": "7"}
+    assert launch.main([order_file(tmp_path, plan, environment), "--digest", digest(plan), "--carried", digest_of(environment)]) == 0
+    handle = client.find(None)
+    ended(handle)
+    seen = dict(line.partition("=")[::2] for line in said(handle, "a.one").splitlines())
+    assert {name for name in EVIL if seen.get(name) == EVIL[name]} == set()
+    assert seen["PIP_TIMEOUT"] == "7"
+
+
+def test_a_run_that_was_given_such_an_environment_earlier_does_not_go_on_with_it() -> None:
+    plan = plan_of(Run(id="a.one", title="t", argv=("env",)))
+    folder = create(plan, Origin(digest=digest(plan), owner=client.invoking_owner(), environment=EVIL))
+    launch.start(folder, ())
+    handle = client.find(folder.id)
+    ended(handle)
+    assert "/tmp/evil" not in said(handle, "a.one")
 
 
 # --- a run that is at work --------------------------------------------------------------------------

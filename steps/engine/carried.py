@@ -12,7 +12,7 @@ import msgspec
 from steps.engine.durable import write_whole
 from steps.engine.folder import Owner, socket_folder
 from steps.engine.server import prepare_folder
-from steps.model.plan import Plan
+from steps.model.plan import Plan, sha256
 from steps.model.profile import holds_credentials
 
 _PREFIXES = ("PIP_", "UV_")
@@ -50,12 +50,22 @@ def carried_environment(plan: Plan) -> dict[str, str]:
 
     The plan's own proxy goes before the environment's; apt and every other program of the run reads it from there.
     """
-    carried = {name: value for name, value in os.environ.items() if (name in _NAMES or name.startswith(_PREFIXES)) and name not in _NEVER}
+    carried = honoured(os.environ)
     for pips, uvs in _UVS_WORD_FOR.items():
         if pips in carried and not any(name in carried for name in uvs):
             carried[uvs[0]] = ",".join(carried[pips].split()) if uvs[0] == "UV_FIND_LINKS" else carried[pips]
     proxy = plan.profile.network.proxy
     return carried | dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), proxy) if proxy else carried
+
+
+def honoured(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables among these that a run takes along: none of them turns a program of root's into another one."""
+    return {name: value for name, value in environment.items() if (name in _NAMES or name.startswith(_PREFIXES)) and name not in _NEVER}
+
+
+def digest_of(environment: Mapping[str, str]) -> str:
+    """Return what names an environment on the launcher's command line, without saying what is in it."""
+    return sha256(msgspec.json.encode(dict(environment), order="sorted"))
 
 
 def parted(environment: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from steps.engine.carried import carried_environment
+from steps.engine.carried import carried_environment, digest_of
 from steps.engine.folder import AHEAD, Order, RunFolder, all_folders, invoking_owner, state_unusable
 from steps.engine.handle import RunHandle, Sudo, launch
 from steps.engine.lock import born_of, busy, holder, is_held, target_lock
@@ -53,10 +53,11 @@ def start(plan: Plan, *, sudo: Sudo | None, attended: bool = True) -> RunHandle:
             held = holder(target_lock(plan.target.root, root=root, owner=owner))
             if held is not None:
                 raise busy(held)
-    name = _order_file(Order(plan=plan, environment=carried_environment(plan)))
+    environment = carried_environment(plan)
+    name = _order_file(Order(plan=plan, environment=environment))
     try:
         manner = () if attended else (UNATTENDED,)
-        id = launch((name, "--digest", digest(plan), *manner), needs_root=needs_root, sudo=sudo)
+        id = launch((name, "--digest", digest(plan), "--carried", digest_of(environment), *manner), needs_root=needs_root, sudo=sudo)
     finally:
         Path(name).unlink(missing_ok=True)
     wanted = digest(plan)

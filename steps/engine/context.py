@@ -127,4 +127,4 @@ class Context:
         base |= {name: os.environ[name] for name in (STATE_VARIABLE, "XDG_STATE_HOME") if name in os.environ}
         quiet = {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "LANG": "C.UTF-8", "LANGUAGE": "", "PAGER": "cat"}
         sudo = {"SUDO_PROMPT": f"{self.word} %p: "}
-        return {**base, **self.origin.environment, **quiet, **sudo, **more, self.mark_name: self.mark_of(action.id)}
+        return {**self.origin.environment, **base, **quiet, **sudo, **more, self.mark_name: self.mark_of(action.id)}

@@ -19,7 +19,7 @@ import msgspec
 
 from steps import resources
 from steps.engine import journal
-from steps.engine.carried import carried_environment, hide, parted
+from steps.engine.carried import carried_environment, digest_of, hide, honoured, parted
 from steps.engine.durable import write_whole
 from steps.engine.folder import (
     AHEAD,
@@ -76,6 +76,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="launch", description="Starts the runner of a run.")
     parser.add_argument("order", nargs="?", help="the file with the plan")
     parser.add_argument("--digest", default="", help="the digest of the plan that was confirmed")
+    parser.add_argument("--carried", help="the digest of the environment that was handed over with it")
     parser.add_argument("--run", help="go on with this run")
     parser.add_argument("--undo", action="store_true")
     parser.add_argument("--skip", metavar="ACTION")
@@ -96,7 +97,7 @@ def _begun(options: argparse.Namespace) -> RunFolder:
             _has_room(folder)
             start(folder, (*words, *_manner(options)))
             return folder
-        folder = _new(options.order, options.digest)
+        folder = _new(options.order, options.digest, options.carried)
         try:
             start(folder, _manner(options))
         except BringupError:
@@ -144,8 +145,8 @@ def _tidy(owner: Owner) -> None:
             os.close(held)
 
 
-def _new(file: str, confirmed: str) -> RunFolder:
-    """Return the folder of a new run for the plan in `file`, if that is the plan that was confirmed."""
+def _new(file: str, confirmed: str, carried: str | None) -> RunFolder:
+    """Return the folder of a new run for the plan in `file`, if that is the plan that was confirmed, and its environment the one we were sent with."""
     try:
         order = msgspec.json.decode(Path(file).read_bytes(), type=Order)
     except FileNotFoundError:
@@ -153,7 +154,8 @@ def _new(file: str, confirmed: str) -> RunFolder:
     except msgspec.MsgspecError:
         raise InputError("plan-damaged", run="", file=file) from None
     plan, owner = order.plan, invoking_owner()
-    if digest(plan) != confirmed:
+    # What lies in the file can have been written by whatever runs as this person; the command line is what sudo was asked for.
+    if digest(plan) != confirmed or (order.environment and digest_of(order.environment) != carried):
         raise InputError("plan-changed", run="", file=file)
     root = plan.needs_root and not plan.target.rehearsal
     if root and os.geteuid() != 0:
@@ -164,7 +166,7 @@ def _new(file: str, confirmed: str) -> RunFolder:
             raise busy(held)
     if plan.ahead is not None:
         _tidy(owner)
-    environment, secret = parted(order.environment)
+    environment, secret = parted(honoured(order.environment))
     folder = create(plan, Origin(digest=confirmed, owner=owner, environment=environment))
     hide(folder.id, owner, secret)
     return folder

@@ -67,7 +67,7 @@ def hold_and_work(folder: RunFolder, words: list[str]) -> int:
     outside = LocalHost()
     host: WritableHost = outside if plan.target.root == "/" else RootedHost(plan.target.root, outside)
     secret = carried.hidden(folder.id, origin.owner)
-    origin = msgspec.structs.replace(origin, environment={**origin.environment, **secret})
+    origin = msgspec.structs.replace(origin, environment=carried.honoured({**origin.environment, **secret}))
     attended = UNATTENDED not in words
     context = Context(folder, plan=plan, origin=origin, host=host, outside=outside, journal=journal, attended=attended)
     return Runner(context).work(words)
