@@ -73,6 +73,16 @@ def test_a_secret_reaches_the_command_and_stands_in_no_file_of_the_run(state: Pa
     assert not list((state / "sockets").iterdir())
 
 
+def test_a_run_that_failed_keeps_its_credentials_until_it_is_taken_back(state: Path) -> None:
+    handle = client.start(plan_of(Run(id="a.one", title="t", argv=("false",))), sudo=None)
+    assert ended(handle).status == "failed"
+    (kept,) = files_with_it(state)
+    assert kept == state / "sockets" / f"{handle.id}.env"
+    handle.undo()
+    assert ended(handle).status == "undone"
+    assert not files_with_it(state)
+
+
 @pytest.mark.skipif(client.invoking_owner().uid != 0, reason="changes user ids")
 def test_somebody_else_reads_neither_the_run_nor_its_secrets(state: Path) -> None:
     handle = client.start(plan_of(works("a.slow", 20, 2.0)), sudo=None)

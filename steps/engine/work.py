@@ -249,6 +249,8 @@ class Runner:
             return NOT_ROLLED_BACK
         code = ROLLED_BACK if before.status == "failed" else 0
         self._journal.append("undo-finished", None, "undone", exit=code)
+        # Nobody goes on with it any more.
+        carried.forget(self._context.folder.id, self._context.owner)
         return code
 
     def _write_undone(self, action: AnyAction, outcome: Outcome) -> None:
