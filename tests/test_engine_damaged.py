@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import time
@@ -11,8 +12,11 @@ from pathlib import Path
 import pytest
 
 from steps.engine import client
+from steps.engine.folder import invoking_owner
+from steps.engine.lock import Holder, busy, holder, take_target, target_lock
 from steps.engine.server import Request, Response, ask
 from steps.errors import BringupError, InputError
+from steps.lines import runs as table
 from tests.engine_kit import ended, holds, plan_of, ran, runner_pid, wait_until, works
 
 pytestmark = pytest.mark.usefixtures("state")
@@ -46,6 +50,23 @@ def test_a_run_whose_journal_is_gone_stays_in_the_list_and_is_called_damaged(hur
         with pytest.raises(InputError) as caught:
             act()
         assert caught.value.code == code
+
+
+@pytest.mark.parametrize("at", ["1e308", "-1e300", "1e17", "-1"])
+def test_a_moment_that_no_clock_shows_is_damage_of_that_run_alone(at: str) -> None:
+    whole, hurt = ran(works("a.one")), ran(works("a.one"))
+    file = Path(hurt.folder, "journal.jsonl")
+    file.write_text(re.sub(r'"at":[0-9.e+]+', f'"at":{at}', file.read_text()))
+    found = client.runs()
+    assert [(one.id, one.word) for one in found] == [(hurt.id, "damaged"), (whole.id, "done")]
+    assert [line.split()[0] for line in table(found, "en")] == [hurt.id, whole.id]
+
+
+def test_a_lock_whose_moment_no_clock_shows_still_names_nobody_wrongly() -> None:
+    lock = target_lock("/nowhere", root=False, owner=invoking_owner())
+    taken = take_target(lock, Holder(run="1130-a", user="ana", started=1e300))
+    assert busy(holder(lock) or Holder(run="", user="", started=0.0)).params["run"] == "?"
+    os.close(taken)
 
 
 @pytest.mark.parametrize(("name", "code"), [("plan.json", "plan-damaged"), ("origin.json", "run-folder-open")])

@@ -15,7 +15,7 @@ from steps.engine.durable import open_new, read_regular
 from steps.engine.folder import missing
 from steps.errors import InputError, PreflightError
 from steps.model.base import Param, Phrase, Words
-from steps.model.run import ActionState, ActionStatus, Entry, EntryKind, Prompt, RunState, RunStatus
+from steps.model.run import ActionState, ActionStatus, Entry, EntryKind, Prompt, RunState, RunStatus, is_moment
 
 _ACTION_STATUSES = frozenset(get_args(ActionStatus))
 _OVER: frozenset[RunStatus] = frozenset(("done", "failed", "cancelled", "reboot", "undone", "undo-failed"))
@@ -77,6 +77,8 @@ def _decoded(data: bytes, path: Path) -> Iterable[Entry]:
     for number, line in enumerate(data.splitlines(), 1):
         try:
             entry = msgspec.json.decode(line, type=Entry)
+            if not is_moment(entry.at):
+                raise InputError("journal-damaged", file=str(path), line=number)
             if entry.kind == "prompt":
                 # What the fold could not take must come to light here, where the line is known.
                 _prompt(entry)

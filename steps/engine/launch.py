@@ -146,7 +146,7 @@ def _tidy(owner: Owner) -> None:
 
 
 def _new(file: str, confirmed: str, carried: str | None) -> RunFolder:
-    """Return the folder of a new run for the plan in `file`, if that is the plan that was confirmed, and its environment the one we were sent with."""
+    """Return the folder of a new run for the plan in `file`, if that is the plan that was confirmed and its environment what was sent."""
     try:
         order = msgspec.json.decode(Path(file).read_bytes(), type=Order)
     except FileNotFoundError:

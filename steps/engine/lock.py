@@ -15,6 +15,7 @@ from steps.engine.durable import make_folder
 from steps.engine.folder import Owner, state_folder
 from steps.errors import Busy
 from steps.model.base import Record
+from steps.model.run import is_moment
 
 _FLOCK = "hhqqi4x"
 """`struct flock` of 64-bit Linux: type, whence, start, length, pid."""
@@ -73,7 +74,9 @@ def holder(path: Path) -> Holder | None:
     if not is_held(path):
         return None
     with contextlib.suppress(OSError, msgspec.MsgspecError):
-        return msgspec.json.decode(path.read_bytes(), type=Holder)
+        found = msgspec.json.decode(path.read_bytes(), type=Holder)
+        if is_moment(found.started):
+            return found
     return Holder(run="?", user="?", started=0.0)
 
 

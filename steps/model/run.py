@@ -32,6 +32,15 @@ LOG_IN_AGAIN = 11
 """The exit code of the contract for a run that is done, and counts from the person's next login on."""
 
 
+_LAST_MOMENT = 253402214400.0
+"""The last day of the year 9999, in seconds since the epoch."""
+
+
+def is_moment(at: float) -> bool:
+    """Return whether a calendar can show these seconds since the epoch: what it cannot, no clock wrote."""
+    return 0.0 <= at <= _LAST_MOMENT
+
+
 class Entry(Record):
     """One line of the journal."""
 
