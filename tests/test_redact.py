@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 from steps.detect.machine import detect
 from steps.host.captured import CapturedHost
+from steps.host.credentials import without_credentials
 from steps.host.opening import open_host
 from steps.host.recording import RecordingHost
 from steps.host.redact import Redaction
@@ -42,7 +44,83 @@ def test_it_is_taken_out(clean: Redaction, text: str, gone: str) -> None:
     assert gone not in clean.text(text)
 
 
-@pytest.mark.parametrize("text", ["ii |libsecret-1-0:amd64|0.20.5-3", "ii |libpam-passwdqc:amd64|2.0", "sk-learn 1.5", "x-token"])
+KEPT = (
+    "tokenizers==0.21.0",
+    "tokenizers=0.21.0=py312",
+    "docker run -u 1000:1000 ubuntu:24.04@sha256:0a1b",
+    'BusID "PCI:1@0:0:0"',
+    "crashkernel=0M-2G:128M,2G-6G:256M@16M",
+    "signature: 4C:1D:22",
+    "date -u +%H:%M",
+    "[sudo] password for",
+    "Failed password for invalid",
+    "hg+ssh://host/x@v1",
+    "run with --token --verbose",
+    "PWD=/root",
+    "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+)
+KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\nQyNTUxOQ==\n-----END OPENSSH PRIVATE KEY-----\n"
+OLD_KEY = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\nMIIEpAIBAA\n-----END RSA PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("https://:s3cretpw@host/simple", "https://host/simple"),
+        ("http://user:p@ss@host/x", "http://host/x"),
+        ("http_proxy=bob:hunter2@proxy:3128", "http_proxy=REDACTED@proxy:3128"),
+        ("proxy = bob:hunter2@10.1.2.3:3128", "proxy = REDACTED@"),
+        ("https://a.blob.example/x.whl?sv=2024&sig=SECRET%3D&se=1", "https://a.blob.example/x.whl?sv=2024&sig=REDACTED&se=1"),
+        ("https://s3.example/x?X-Amz-Expires=9&X-Amz-Signature=SECRET", "X-Amz-Signature=REDACTED"),
+        ("X-Amz-Signature=SECRET", "X-Amz-Signature=REDACTED"),
+        ("tool --password hunter2 --token abc run", "tool --password REDACTED --token REDACTED run"),
+        ("tool --password 'hunter2 abc' run", "tool --password 'REDACTED' run"),
+        ('["tool", "--token", "abc"]', '["tool", "--token", "REDACTED"]'),
+        ("curl -u bob:hunter2 https://x.example", "curl -u REDACTED https://x.example"),
+        ("curl --user :hunter2", "curl --user REDACTED"),
+        ("machine x.example login bob password hunter2", "machine x.example login bob password REDACTED"),
+        ("machine x.example\n  login bob\n  password hunter2\n", "password REDACTED\n"),
+        ("machine x.example password hunter2 login bob", "password REDACTED login bob"),
+        ("id AKIAIOSFODNN7EXAMPLE.", "id REDACTED."),
+        (KEY, "-----BEGIN OPENSSH PRIVATE KEY-----REDACTED-----END OPENSSH PRIVATE KEY-----"),
+        (OLD_KEY, "-----BEGIN RSA PRIVATE KEY-----REDACTED-----END RSA PRIVATE KEY-----"),
+        (KEY[:60], "-----BEGIN OPENSSH PRIVATE KEY-----REDACTED"),
+        ("PASSWORD='my secret pw'", "PASSWORD='REDACTED'"),
+        ('{"password": "my \\"secret pw", "n": 1}', '{"password": "REDACTED", "n": 1}'),
+        ("DB_PASSWORD=a,secret", "DB_PASSWORD=REDACTED"),
+        ("authorization: hunter2", "authorization: REDACTED"),
+        ("NGC nvapi-0123456789abcdefSECRET", "NGC REDACTED"),
+        ("x eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0aaaa.SECRET y", "x REDACTED y"),
+    ],
+)
+def test_credentials_go_whole_and_what_is_around_them_stays(clean: Redaction, text: str, left: str) -> None:
+    found = clean.text(text)
+    assert left in found
+    assert [word for word in SECRETS if word in found] == []
+
+
+SECRETS = ("s3cretpw", "hunter2", "SECRET", "abc", "ss@", "AKIA", "b3BlbnN", "QyNT", "MIIEp", "my ", "secret", " pw")
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *("a:", "a:b@", "a-", "token", "token-", "--token ", "://", "-----BEGIN PRIVATE KEY-----", "eyJ", "eyJ-", "?sig", "password ", "'"),
+        *("PASSWORD='", "machine a ", "authorization: ", "-u ", "sk-", " "),
+    ],
+)
+def test_the_time_grows_with_the_text_and_no_faster(piece: str) -> None:
+    def taken(size: int) -> float:
+        text = piece * (size // len(piece))
+        began = time.process_time()
+        without_credentials(text)
+        return time.process_time() - began
+
+    # A fourfold text may take eight times as long, on a machine that others use too; what grows with the square takes sixteen.
+    assert taken(200_000) < 8 * taken(50_000) + 0.2
+
+
+@pytest.mark.parametrize("text", ["ii |libsecret-1-0:amd64|0.20.5-3", "ii |libpam-passwdqc:amd64|2.0", "sk-learn 1.5", "x-token", *KEPT])
 def test_what_only_looks_like_it_stays(clean: Redaction, text: str) -> None:
     assert clean.text(text) == text
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from steps.host.base import Host
+from steps.host.credentials import without_credentials
 
 _UUID = re.compile(r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b")
 _KNOWN_UUIDS = frozenset(("8be4df61-93ca-11d2-aa0d-00e098032b8c", "605dab50-e046-4300-abb6-3dd810dd8b23"))
@@ -24,16 +25,8 @@ _NO_SERIAL = re.compile(
     r"(\[?n/a\]?|not (specified|present|available|provided)|unknown|none|to be filled.*|default string|\W*|0+|no asset .*|.{1,3})",
     re.IGNORECASE,
 )
-_SECRET = re.compile(
-    r"""(?i)\b([\w-]*(?:token|secret|passw(?:or)?d|api[_-]?key|luks\.key|credential)[\w-]*(?:=|["']\s*:\s*|:\s+)["']?)([^\s"',}]+)"""
-)
-"""A colon counts with a quote or a blank beside it: `libsecret-1-0:amd64` is a package."""
-_BEARER = re.compile(r"(?i)\b(authorization:\s*\w+\s+)\S+")
-_TOKEN = re.compile(r"\b(?:hf|gh[pousr]|github_pat|glpat|sk|xox[abp])[_-][A-Za-z0-9_-]{16,}")
-"""What tokens of the usual services begin with."""
 _NAMED_BY_ADDRESS = re.compile(r"(?<!\w)((?:en|wl)x)([0-9a-f]{12})(?!\w)")
 """An interface that is called by its hardware address."""
-_USERINFO = re.compile(r"(\w+://)[^/@\s:]+(?::[^/@\s]*)?@")
 _NOBODYS = ("/usr/", "/opt/rocm", "/sys/", "/proc/", "/lib/", "/bin/", "/sbin/")
 _SERIAL_FILES = ("product_serial", "product_uuid", "board_serial", "chassis_serial", "chassis_asset_tag", "board_asset_tag")
 _COMMON = frozenset(
@@ -169,10 +162,7 @@ class Redaction:
 
     def text(self, text: str) -> str:
         """Return `text` with everything taken out."""
-        text = _USERINFO.sub(r"\1", text)
-        text = _SECRET.sub(r"\1REDACTED", text)
-        text = _BEARER.sub(r"\1REDACTED", text)
-        text = _TOKEN.sub("REDACTED", text)
+        text = without_credentials(text)
         text = _NAMED_BY_ADDRESS.sub(self._interface, text)
         text = _UUID.sub(self._uuid, text)
         text = _MACHINE_ID.sub(lambda found: self._stand_in(found[0], lambda: f"{self._next('id'):032x}"), text)
