@@ -11,15 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from steps.engine.durable import open_new, write_whole
-from steps.engine.folder import Owner, invoking_owner, person, state_folder
+from steps.engine.durable import make_folder, open_new, write_whole
+from steps.engine.folder import Origin, Owner, create, invoking_owner, person, state_folder
 from steps.engine.journal import Journal, Unwritten, fold, read
 from steps.engine.lock import Holder, holder, is_held, take_target, target_lock, try_take
 from steps.engine.needs import needs_of
 from steps.errors import Busy
 from steps.model.action import Reboot, Run
 from steps.model.base import Phrase
+from steps.model.plan import digest
 from steps.model.run import ActionState, Entry, Prompt
+from tests.engine_kit import plan_of, works
 
 OWNER = Owner(uid=os.getuid(), gid=os.getgid(), name="ana", home="/home/ana")
 
@@ -172,6 +174,22 @@ def test_files_are_written_whole_with_their_mode_and_through_no_link(tmp_path: P
 
 
 # --- order --------------------------------------------------------------------------------------
+
+
+def test_a_new_run_is_in_folders_whose_names_are_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: set[str] = set()
+    really = os.fsync
+
+    def remember(descriptor: int) -> None:
+        synced.add(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        really(descriptor)
+
+    monkeypatch.setattr(os, "fsync", remember)
+    monkeypatch.setenv("BRINGUP_STATE", str(tmp_path / "state"))
+    plan = plan_of(works("a.one"))
+    run = create(plan, Origin(digest=digest(plan), owner=OWNER)).path
+    make_folder(run / "backup" / "a.one")
+    assert {str(path) for path in (tmp_path, run.parent.parent, run.parent, run, run / "backup")} <= synced
 
 
 def test_proof_and_reboot_come_after_all_before_them_and_nothing_passes_a_reboot() -> None:

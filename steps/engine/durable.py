@@ -73,9 +73,12 @@ def sync_folder(path: Path) -> None:
 
 
 def make_folder(path: Path, mode: int = FOLDER_MODE, gid: int | None = None) -> None:
-    """Make one folder with exactly `mode`; raises `FileExistsError` when it is there."""
+    """Make one folder with exactly `mode`, that is there after a power cut too; raises `FileExistsError` when it is there."""
     path.mkdir(mode=mode)
     path.chmod(mode)
     if gid is not None:
         with contextlib.suppress(PermissionError):
             os.chown(path, -1, gid)
+    with contextlib.suppress(PermissionError):
+        # A folder that one may enter and not list cannot be opened, and belongs to somebody else.
+        sync_folder(path.parent)

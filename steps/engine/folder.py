@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from steps.engine.durable import FILE_MODE, make_folder, open_new, read_regular, write_whole
+from steps.engine.durable import FILE_MODE, make_folder, open_new, read_regular, sync_folder, write_whole
 from steps.errors import BringupError, InputError, PreflightError
 from steps.host.trusted_path import person_uid
 from steps.model.base import Param, Record
@@ -242,6 +242,7 @@ def create(plan: Plan, origin: Origin) -> RunFolder:
     for parent in made:
         parent.mkdir(mode=0o755, exist_ok=True)
         parent.chmod(0o755)
+        sync_folder(parent.parent)
     for name in _names(time.strftime("%m%d") if plan.ahead is None else AHEAD):
         if name in taken:
             continue

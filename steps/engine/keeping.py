@@ -12,6 +12,9 @@ from steps.model.action import Packages
 _AT_ONCE = 5.0
 """A fetch that fails later than this waited for a network that is not there; seconds."""
 
+_NEW_ABOVE = 3
+"""How many folders above an action's own may have been made with it: the run's, `return`, and what holds it."""
+
 
 def put_aside(action: Packages, context: Context, tool: PackageManager, simulation: Simulation, folder: str) -> Kept:
     """Return what lies in `folder` of the packages that `simulation` replaces, after trying every way to get it there."""
@@ -32,7 +35,9 @@ def put_aside(action: Packages, context: Context, tool: PackageManager, simulati
                 break
             network = network and not (way.fetches and time.monotonic() - began > _AT_ONCE)
     if whole:
-        landed = (("sync", *whole), ("mv", "-f", "-t", folder, "--", *whole), ("sync", folder))
+        # The folders above are new too: of this run, and perhaps of all runs.
+        above = (folder.rsplit("/", number)[0] for number in range(_NEW_ABOVE + 1))
+        landed = (("sync", *whole), ("mv", "-f", "-t", folder, "--", *whole), ("sync", *above))
         all(run_command(context, action, argv, environment=tool.environment()).code == 0 for argv in landed)
     context.host.remove(partial)
     return tool.kept(simulation, context.host, folder)
