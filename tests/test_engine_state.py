@@ -4,6 +4,8 @@ import os
 import resource
 import signal
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -190,6 +192,23 @@ def test_a_new_run_is_in_folders_whose_names_are_on_disk(tmp_path: Path, monkeyp
     run = create(plan, Origin(digest=digest(plan), owner=OWNER)).path
     make_folder(run / "backup" / "a.one")
     assert {str(path) for path in (tmp_path, run.parent.parent, run.parent, run, run / "backup")} <= synced
+
+
+DEAF = """
+import os, signal, threading, time
+from steps.engine.signals import hear
+event = threading.Event()
+hear(signal.SIGTERM, event.set)
+with event._cond:  # as inside of event.wait()
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0.2)
+print(event.wait(20))
+"""
+
+
+def test_a_signal_is_heard_by_whoever_holds_what_its_handling_waits_for() -> None:
+    ended = subprocess.run((sys.executable, "-c", DEAF), capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout == "True\n"
 
 
 def test_proof_and_reboot_come_after_all_before_them_and_nothing_passes_a_reboot() -> None:

@@ -26,6 +26,7 @@ from steps.engine.packages import repair
 from steps.engine.reboot import disarm
 from steps.engine.runner import UNATTENDED
 from steps.engine.server import Request, Server
+from steps.engine.signals import hear
 from steps.errors import Busy, InputError
 from steps.host.base import WritableHost
 from steps.host.local import LocalHost
@@ -115,7 +116,7 @@ class Runner:
         context = self._context
         path = socket_folder(root=os.geteuid() == 0, owner=context.owner) / f"{context.folder.id}.sock"
         server = Server(path, context.owner, self._handle)
-        signal.signal(signal.SIGTERM, lambda *_: self._told_to_end())
+        hear(signal.SIGTERM, self._told_to_end)
         try:
             self._journal.append(
                 "run-started",
