@@ -6,6 +6,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from steps.engine.awake import awake
 from steps.engine.durable import make_folder, open_new, write_whole
 from steps.engine.folder import Origin, Owner, create, invoking_owner, person, state_folder
 from steps.engine.journal import Journal, Unwritten, fold, read
@@ -209,6 +211,54 @@ print(event.wait(20))
 def test_a_signal_is_heard_by_whoever_holds_what_its_handling_waits_for() -> None:
     ended = subprocess.run((sys.executable, "-c", DEAF), capture_output=True, text=True, timeout=60, check=True)
     assert ended.stdout == "True\n"
+
+
+INHIBIT = """#!/bin/sh
+until [ "${1#--}" = "$1" ]; do echo "$1" >> "$0.said"; shift; done
+"$@"
+echo let go >> "$0.said"
+"""
+HOLDS = """
+import sys, time
+from pathlib import Path
+from steps.engine.awake import awake
+with awake("1130-a", tool=sys.argv[1], logind=Path(sys.argv[2])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_sleep_is_held_off_until_the_runner_is_gone_however_it_goes(tmp_path: Path, killed: bool) -> None:
+    tool = tmp_path / "inhibit"
+    tool.write_text(INHIBIT)
+    tool.chmod(0o755)
+    argv = (sys.executable, "-c", HOLDS, str(tool), str(tmp_path))
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as runner:
+        assert runner.stdin is not None
+        assert runner.stdout is not None
+        assert runner.stdout.readline() == b"held\n"
+        if killed:
+            runner.kill()
+        else:
+            runner.stdin.close()
+    said, deadline = tmp_path / "inhibit.said", time.monotonic() + 20
+    while not (said.exists() and "let go" in said.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert said.read_text().splitlines() == [
+        "--what=sleep:shutdown",
+        "--mode=block",
+        "--who=bringup",
+        "--why=Run 1130-a changes this system",
+        "let go",
+    ]
+
+
+@pytest.mark.parametrize(("tool", "logind"), [("no-such-program", "."), ("true", "nowhere"), ("false", ".")])
+def test_where_sleep_cannot_be_held_off_the_run_goes_on(tmp_path: Path, tool: str, logind: str) -> None:
+    with awake("1130-a", tool=tool, logind=tmp_path / logind):
+        reached = True
+    assert reached
 
 
 def test_proof_and_reboot_come_after_all_before_them_and_nothing_passes_a_reboot() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -13,6 +14,7 @@ import msgspec
 from steps import text
 from steps.catalog.prompts import UNKNOWN, prompt_row
 from steps.engine import carried, ledger, settings, undo
+from steps.engine.awake import awake
 from steps.engine.context import Context, Outcome
 from steps.engine.durable import open_new
 from steps.engine.executor import PROOF_FAILED, perform
@@ -71,7 +73,9 @@ def hold_and_work(folder: RunFolder, words: list[str]) -> int:
     origin = msgspec.structs.replace(origin, environment=carried.honoured({**origin.environment, **secret}))
     attended = UNATTENDED not in words
     context = Context(folder, plan=plan, origin=origin, host=host, outside=outside, journal=journal, attended=attended)
-    return Runner(context).work(words)
+    # Only a real run: a fetch can begin again, and a rehearsal is over soon.
+    with awake(folder.id) if plan.ahead is None and not plan.target.rehearsal else contextlib.nullcontext():
+        return Runner(context).work(words)
 
 
 def _have_at_hand(plan: Plan) -> None:
