@@ -46,7 +46,7 @@ def test_the_way_back_leaves_alone_what_is_not_ours() -> None:
 def test_a_way_back_that_would_remove_more_is_refused_with_the_names() -> None:
     told = "Remv driver [2]\nRemv nvtop [1]\n0 upgraded, 0 newly installed, 2 to remove and 0 not upgraded.\n"
     host = Answers({"apt-get": Result(stdout=told, status=0)})
-    (transaction, *_) = Apt().restore(snapshot(), snapshot(driver=Installed(version="2")), Kept())
+    (transaction, *_) = Apt().restore(snapshot(), snapshot(driver=Installed(version="2")), Kept(), frozenset(("driver",)))
     simulation = Apt().foresee(transaction, host)
     assert simulation.removed == ("driver", "nvtop")
     with pytest.raises(PreflightError) as caught:

@@ -50,6 +50,10 @@ def snapshot(**packages: Installed) -> Snapshot:
     return Snapshot(manager="apt", packages={name.replace("_", "-"): package for name, package in packages.items()})
 
 
+def every(*snapshots: Snapshot) -> frozenset[str]:
+    return frozenset(name for one in snapshots for name in one.packages)
+
+
 # --- apt: what it says ----------------------------------------------------------------------------
 
 
@@ -179,7 +183,7 @@ def test_without_an_answer_of_dpkg_nothing_is_claimed() -> None:
 
 def test_equal_snapshots_need_nothing() -> None:
     state = snapshot(a=Installed(version="1", automatic=True, held=True, status="hi"))
-    assert APT.restore(state, state, Kept()) == ()
+    assert APT.restore(state, state, Kept(), every(state, state)) == ()
 
 
 def test_one_transaction_names_every_package_and_then_the_marks_come_back() -> None:
@@ -196,7 +200,7 @@ def test_one_transaction_names_every_package_and_then_the_marks_come_back() -> N
         ghost=Installed(version="2"),
         rest=Installed(version="1", status="rc"),
     )
-    transaction, purge, *marks = APT.restore(before, after, Kept(files={"driver=1": "/kept/driver_1_all.deb"}))
+    transaction, purge, *marks = APT.restore(before, after, Kept(files={"driver=1": "/kept/driver_1_all.deb"}), every(before, after))
     assert transaction[transaction.index("install") + 1 :] == ("/kept/driver_1_all.deb", "libs=1", "ghost-", "new-")
     assert "--allow-downgrades" in transaction
     assert purge == ("dpkg", "--purge", "new", "rest")
@@ -223,12 +227,12 @@ HALF = Installed(version="2", status="iHR")
 def test_half_unpacked_packages_are_ended_before_apt_is_asked_for_anything() -> None:
     before = snapshot(driver=Installed(version="1"))
     after = snapshot(driver=HALF, libs=HALF)
-    remove, unpack, transaction, *_ = APT.restore(before, after, Kept(files={"driver=1": "/kept/driver_1_all.deb"}))
+    remove, unpack, transaction, *_ = APT.restore(before, after, Kept(files={"driver=1": "/kept/driver_1_all.deb"}), every(before, after))
     assert remove == ("dpkg", "--force-remove-reinstreq", "--force-depends", "--remove", "libs")
     assert (unpack[-2:], transaction[-2:]) == (("--unpack", "/kept/driver_1_all.deb"), ("/kept/driver_1_all.deb", "libs-"))
     # Cut off in its removal, it has its version still.
     after = snapshot(driver=Installed(version="1", status="rH"))
-    unpack, *_ = APT.restore(before, after, Kept(files={"driver=1": "/kept/driver_1_all.deb"}))
+    unpack, *_ = APT.restore(before, after, Kept(files={"driver=1": "/kept/driver_1_all.deb"}), every(before, after))
     assert unpack[-2:] == ("--unpack", "/kept/driver_1_all.deb")
 
 
@@ -379,13 +383,25 @@ def test_a_removal_that_was_not_read_stops_everything() -> None:
     assert found.problem == Phrase(key="manager.dnf.unread", params={"count": 2})
 
 
-def test_dnf_goes_back_by_its_own_history_or_by_exact_versions() -> None:
+def test_dnf_goes_back_by_exact_versions_and_leaves_alone_what_others_did() -> None:
     manager = base.manager("dnf")
-    before = Snapshot(manager="dnf", packages={"a": Installed(version="1-1")}, transaction="7")
-    after = Snapshot(manager="dnf", packages={"a": Installed(version="2-1"), "b": Installed(version="1-1")}, transaction="9")
-    assert manager.restore(before, after, Kept()) == (("dnf", "-y", "history", "rollback", "7"),)
-    unnumbered = Snapshot(manager="dnf", packages=before.packages)
-    assert [argv[-2:] for argv in manager.restore(unnumbered, after, Kept())] == [("install", "a-1-1"), ("remove", "b")]
+    before = Snapshot(manager="dnf", packages={"a": Installed(version="1-1"), "c": Installed(version="1-1")})
+    after = Snapshot(manager="dnf", packages={"a": Installed(version="2-1"), "b": Installed(version="1-1"), "c": Installed(version="2-1")})
+    found = manager.restore(before, after, Kept(), frozenset(("a", "b")))
+    assert [argv[-2:] for argv in found] == [("install", "a-1-1"), ("remove", "b")]
+
+
+TWICE_5 = 'nvidia-driver-3:570.1-1.el9.x86_64\n duplicate with "nvidia-driver-3:580.2-1.el9.x86_64"\n'
+TWICE = "nvidia-driver-3:570.1-1.el9.x86_64 is a duplicate with nvidia-driver-3:580.2-1.el9.x86_64\n"
+
+
+def test_an_upgrade_that_dnf_was_cut_off_in_is_ended_and_a_healthy_system_is_left_alone() -> None:
+    manager, knows_itself = base.manager("dnf"), {"rpm": Result(status=0)}
+    assert manager.repair(Answers({**knows_itself, "dnf": Result(status=0)})) == ()
+    for told in (TWICE, TWICE_5):
+        assert manager.repair(Answers({**knows_itself, "dnf": Result(stdout=told, status=1)})) == (("dnf", "-y", "remove", "--duplicates"),)
+    # A dnf that cannot be asked is no sign of anything.
+    assert manager.repair(Answers({"rpm": Result(status=1), "dnf": Result(status=1)})) == (("rpm", "--rebuilddb"),)
 
 
 CONFLICT = """\

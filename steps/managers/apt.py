@@ -76,7 +76,7 @@ class Apt:
         """Return the .debs in `folder` of the packages that would be replaced."""
         return apt_keep.kept(simulation, host, folder)
 
-    def restore(self, before: Snapshot, after: Snapshot, kept: Kept, names: frozenset[str] | None = None) -> tuple[Argv, ...]:
+    def restore(self, before: Snapshot, after: Snapshot, kept: Kept, names: frozenset[str]) -> tuple[Argv, ...]:
         """Return the one transaction that puts every version back and purges what is new, then the marks and holds."""
         return apt_state.restore(before, after, kept, names)
 

@@ -166,13 +166,12 @@ def _present(package: Installed | None) -> TypeGuard[Installed]:
     return package is not None and package.status[1:2] not in ("n", "c")
 
 
-def restore(before: Snapshot, after: Snapshot, kept: Kept, names: frozenset[str] | None = None) -> tuple[Argv, ...]:
-    """Return the commands from `after` to `before`, for the packages called `names` only when names are given.
+def restore(before: Snapshot, after: Snapshot, kept: Kept, names: frozenset[str]) -> tuple[Argv, ...]:
+    """Return the commands from `after` to `before` for the packages called `names`.
 
     One transaction names every package that differs, so that the resolver has nothing left to choose.
     """
-    if names is not None:
-        before, after = before.only(names), after.only(names)
+    before, after = before.only(names), after.only(names)
     back: dict[str, str] = {}
     halves: list[str] = []
     gone: list[str] = []

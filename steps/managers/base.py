@@ -62,7 +62,7 @@ class Snapshot(Record):
     manager: ManagerName
     packages: Mapping[str, Installed] = {}
     transaction: str | None = None
-    """The manager's own number of the last transaction, where it has one."""
+    """Not used any more; return points of earlier releases have it."""
 
     def has(self, name: str) -> bool:
         """Return whether files of the package are unpacked, in whatever state."""
@@ -154,8 +154,8 @@ class PackageManager(Protocol):
         """Return what lies in `folder` now of the packages that would be replaced."""
         ...
 
-    def restore(self, before: Snapshot, after: Snapshot, kept: Kept, names: frozenset[str] | None = None) -> tuple[Argv, ...]:
-        """Return what takes the packages called `names` (`None`: all) from `after` back to `before`; empty when nothing differs."""
+    def restore(self, before: Snapshot, after: Snapshot, kept: Kept, names: frozenset[str]) -> tuple[Argv, ...]:
+        """Return what takes the packages called `names` from `after` back to `before`; empty when nothing differs."""
         ...
 
     def unpack_again(self, kept: Kept, now: Snapshot, host: Host) -> tuple[Argv, ...]:

@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from steps.managers import rpm
 from steps.managers.base import PARTIAL, Argv, Change, Holder, Keep, Kept, Simulation, Snapshot, Way
 from steps.model.action import ManagerName, Packages
@@ -26,6 +24,7 @@ _SIZE = re.compile(
 _WRAPPED = re.compile(r"^( \S+)\n +(?=\S)", re.MULTILINE)
 _REMOVES = re.compile(r"^ *Remov(?:e|ing:) +(?P<count>\d+) [Pp]ackages?$", re.MULTILINE)
 _FETCH = ("dnf", "-y", "--downloadonly", "--setopt=keepcache=False")
+_DUPLICATE = re.compile(r"^\S+ is a duplicate with \S+$|^ duplicate with \"", re.MULTILINE)
 _UNITS = {"": 1, "k": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _ERROR = re.compile(
     r"^(?:Error: *\n Problem[^:\n]*: |Error: |Failed |No match for argument: )(?P<text>[^\n]+(?:\n  - [^\n]+)*)", re.MULTILINE
@@ -85,13 +84,9 @@ class Dnf:
         return Simulation(problem=self.cause(told.text) or "?")
 
     def snapshot(self, host: Host) -> Snapshot | None:
-        """Return every package of rpm's, and the number of dnf's last transaction."""
+        """Return every package of rpm's."""
         packages = rpm.packages(host)
-        if packages is None:
-            return None
-        told = host.run(("dnf", "history", "list", "last"), timeout=60.0)
-        number = re.search(r"^\s*(\d+) ", told.stdout, re.MULTILINE)
-        return Snapshot(manager="dnf", packages=packages, transaction=number[1] if number else None)
+        return None if packages is None else Snapshot(manager="dnf", packages=packages)
 
     def keeping(self, simulation: Simulation, host: Host, folder: str) -> tuple[Keep, ...]:
         """Return one download a package that would be replaced: of a reinstall only that, for `dnf download` is a plugin of its own."""
@@ -109,16 +104,12 @@ class Dnf:
         files = {package: f"{folder}/{file}" for package, (_, file) in replaced.items() if host.exists(f"{folder}/{file}")}
         return Kept(files=files, lost=tuple(package for package in replaced if package not in files))
 
-    def restore(self, before: Snapshot, after: Snapshot, kept: Kept, names: frozenset[str] | None = None) -> tuple[Argv, ...]:
-        """Return dnf's own rollback to the transaction before; for some packages only, removal of what is new and exact reinstalls."""
-        if names is not None:
-            # A rollback takes back what others did since, too.
-            before = msgspec.structs.replace(before.only(names), transaction=None)
-            after = after.only(names)
-        if before.packages == after.packages:
-            return ()
-        if before.transaction is not None and before.transaction != after.transaction:
-            return (("dnf", "-y", "history", "rollback", before.transaction),)
+    def restore(self, before: Snapshot, after: Snapshot, kept: Kept, names: frozenset[str]) -> tuple[Argv, ...]:
+        """Return exact installs of what was replaced, then the removal of what is new.
+
+        dnf's own rollback would take back what others did since, too.
+        """
+        before, after = before.only(names), after.only(names)
         new = sorted(after.packages.keys() - before.packages.keys())
         changed = sorted(name for name, was in before.packages.items() if after.packages.get(name) != was)
         back = [kept.files.get(f"{name}={before.packages[name].version}", f"{name}-{before.packages[name].version}") for name in changed]
@@ -131,9 +122,14 @@ class Dnf:
         return tuple(commands)
 
     def repair(self, host: Host) -> tuple[Argv, ...]:
-        """Return a rebuild of rpm's database when its check fails; else nothing."""
-        told = host.run(("rpm", "-q", "rpm"), timeout=30.0)
-        return () if told.status == 0 else (("rpm", "--rebuilddb"),)
+        """Return a rebuild of rpm's database when rpm cannot read it, and the end of upgrades that were cut off; else nothing.
+
+        Such an upgrade leaves both releases in the database: the older one goes, the newer one is installed once more.
+        """
+        rebuild = () if rpm.packages(host) is not None else (("rpm", "--rebuilddb"),)
+        # With nothing to say it ends with 0; what is meant to be there in several releases, as kernels are, it leaves out.
+        twice = host.run(("dnf", "-q", "check", "--duplicates"), timeout=120.0)
+        return (*rebuild, ("dnf", "-y", "remove", "--duplicates")) if _DUPLICATE.search(twice.stdout) else rebuild
 
     def installed(self, host: Host, names: tuple[str, ...]) -> Mapping[str, str | None]:
         """Return what rpm has installed."""

@@ -32,7 +32,7 @@ class Planned:
         """Return nothing: nothing was kept."""
         return Kept()
 
-    def restore(self, before: Snapshot, after: Snapshot, kept: Kept, names: frozenset[str] | None = None) -> tuple[Argv, ...]:
+    def restore(self, before: Snapshot, after: Snapshot, kept: Kept, names: frozenset[str]) -> tuple[Argv, ...]:
         """Return nothing: nothing was changed."""
         return ()
 

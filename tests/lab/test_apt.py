@@ -165,7 +165,7 @@ def undone(host: LabHost, before: base.Snapshot, kept: base.Kept) -> None:
     """Take the packages back to `before`."""
     after = APT.snapshot(host)
     assert after is not None
-    for argv in APT.restore(before, after, kept):
+    for argv in APT.restore(before, after, kept, frozenset((*before.packages, *after.packages))):
         result = start(host.machine, argv)
         assert result.returncode == 0, f"{argv}\n{result.stdout}{result.stderr}"
 

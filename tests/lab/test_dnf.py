@@ -66,6 +66,8 @@ def stage() -> Path:
         ("lab-data", "1.0", ""),
         ("lab-rival", "1.0", ""),
         (LONG, "1.0", ""),
+        ("lab-twice", "1.0", ""),
+        ("lab-twice", "2.0", ""),
     ):
         spec = lab / f"{name}-{version}.spec"
         spec.write_text(_SPEC.format(name=name, version=version, relations=relations))
@@ -93,6 +95,23 @@ def refused() -> None:
     with pytest.raises(PreflightError) as refusal:
         preflight.check(allowed, tool.simulate(allowed, host), host)
     assert (refusal.value.code, refusal.value.params["packages"]) == ("removal-refused", "lab-rival")
+
+
+def cut_off(packages: Path) -> None:
+    """Let an upgrade end where the new release is there and the old one not yet gone."""
+    tool, host = manager("dnf"), LocalHost()
+    assert tool.repair(host) == ()
+    subprocess.run(("dnf", "-y", "-q", "install", "lab-twice-1.0"), check=True, capture_output=True)
+    (new,) = packages.rglob("lab-twice-2.0-*.rpm")
+    subprocess.run(("rpm", "-i", "--force", str(new)), check=True, capture_output=True)
+    assert {name for name in snapshot().packages if name.startswith("lab-twice")} == {"lab-twice", "lab-twice-2.0-1"}
+    commands = tool.repair(host)
+    assert commands, "a package that is there twice was not seen"
+    for argv in commands:
+        subprocess.run(argv, check=True, capture_output=True)
+    assert (snapshot().packages["lab-twice"].version, tool.repair(host)) == ("2.0-1", ())
+    assert Path("/opt/lab/lab-twice").read_text() == "lab-twice 2.0\n"
+    subprocess.run(("dnf", "-y", "-q", "remove", "lab-twice"), check=True, capture_output=True)
 
 
 def there_and_back(packages: Path) -> None:
@@ -126,4 +145,5 @@ if __name__ == "__main__":
     os.environ.pop("BRINGUP_STATE", None)
     rpms = stage()
     refused()
+    cut_off(rpms)
     there_and_back(rpms)
