@@ -296,6 +296,37 @@ def test_what_is_fetched_and_what_is_unpacked_lie_on_one_disk_or_on_two() -> Non
     assert refusal.value.params == {"path": "/usr", "needed": "11.2 GB", "free": "7.0 GB"}
 
 
+def test_what_is_put_aside_needs_room_where_it_is_put() -> None:
+    action, simulation = installing("apt", "t", "t", ("x",)), Simulation(disk_bytes=10**9, download_bytes=10**9)
+    small = Answers({"stat": Result(stdout="1 /\n1 /usr\n1 /var/cache\n2 /var/lib\n", status=0)}, free=3 * 10**9)
+    preflight.check(action, simulation, small, aside=2 * 10**9)
+    with pytest.raises(PreflightError) as refusal:
+        preflight.check(action, simulation, small, aside=3 * 10**9)
+    assert refusal.value.params == {"path": "/var/lib", "needed": "3.2 GB", "free": "3.0 GB"}
+    together = Answers({"stat": Result(stdout="1 /\n1 /usr\n1 /var/cache\n1 /var/lib\n", status=0)}, free=4 * 10**9)
+    with pytest.raises(PreflightError) as refusal:
+        preflight.check(action, simulation, together, aside=2 * 10**9)
+    assert refusal.value.params["needed"] == "4.2 GB"
+
+
+def test_the_managers_say_what_their_packages_take() -> None:
+    assert APT.installed_bytes(("a", "b"), Answers({"dpkg-query": Result(stdout="100\n\n24\n", status=1)})) == 124 << 10
+    assert APT.installed_bytes((), Answers()) == 0
+    assert APT.installed_bytes(("a",), Answers()) is None
+    told = Result(stdout="5000000000\npackage b is not installed\n", status=1)
+    assert base.manager("dnf").installed_bytes(("a", "b"), Answers({"rpm": told})) == 5 * 10**9
+
+
+def test_what_somebody_has_held_back_is_not_changed() -> None:
+    action = installing("apt", "t", "t", ("nvidia-open=580.*",), may_remove=("nvidia-*",))
+    changes = (Change(name="nvidia-open", before="570", after="580"), Change(name="nvidia-new", after="580"))
+    preflight.check(action, Simulation(changes=changes), Answers(), held=frozenset(("other", "nvidia-new")))
+    for held, one in ((("nvidia-open",), changes[0]), (("nvidia-open",), Change(name="nvidia-open", before="570"))):
+        with pytest.raises(PreflightError) as refusal:
+            preflight.check(action, Simulation(changes=(one,)), Answers(), held=frozenset(held))
+        assert (refusal.value.code, refusal.value.params) == ("packages-held", {"packages": "nvidia-open"})
+
+
 @pytest.mark.parametrize(
     ("simulation", "free", "code"),
     [

@@ -15,7 +15,7 @@ from steps.engine.durable import make_folder, open_new, write_whole
 from steps.engine.folder import state_folder
 from steps.engine.keeping import put_aside
 from steps.managers.base import Holder, Kept, PackageManager, Simulation, Snapshot, manager, module_files
-from steps.managers.preflight import check
+from steps.managers.preflight import check, check_space
 from steps.model.action import Packages
 from steps.model.base import Record, phrase
 
@@ -90,7 +90,9 @@ def _attempt(action: Packages, context: Context, tool: PackageManager) -> Outcom
         return failed(phrase("engine.failed.unreadable", manager=action.manager))
     simulation = tool.simulate(action, context.host)
     context.spool_line(action.id, f"[bringup: {_foretold(simulation)}]")
-    check(action, simulation, context.host, kernel=context.plan.target.kernel)
+    held = frozenset(name for name, package in before.packages.items() if package.held)
+    size = tool.installed_bytes(_not_yet_aside(action, context, simulation), context.host)
+    check(action, simulation, context.host, kernel=context.plan.target.kernel, held=held, aside=size)
     if context.switches.cancelled.is_set():
         return Outcome(status="cancelled")
     names = _register(action, context, tool, before, simulation)
@@ -104,6 +106,13 @@ def _attempt(action: Packages, context: Context, tool: PackageManager) -> Outcom
     return _explained(ending, tool)
 
 
+def _not_yet_aside(action: Packages, context: Context, simulation: Simulation) -> tuple[str, ...]:
+    """Return the packages that are still to be put aside: all that will be replaced but those of an earlier try."""
+    known = read_before(context, action)
+    there = known.kept.files if known is not None else {}
+    return tuple(change.name for change in simulation.replaced if f"{change.name}={change.before}" not in there)
+
+
 def _register(action: Packages, context: Context, tool: PackageManager, before: Snapshot, simulation: Simulation) -> tuple[str, ...]:
     """Put aside what will be replaced and write down the state before; return the packages that the tries meant to change.
 
@@ -115,6 +124,8 @@ def _register(action: Packages, context: Context, tool: PackageManager, before: 
     kept = known.kept if known is not None else Kept()
     if simulation.replaced:
         new = put_aside(action, context, tool, simulation, folder)
+        # What lies there now is no longer free for the rest.
+        check_space(simulation, context.host)
         kept = Kept(files={**new.files, **kept.files}, lost=tuple(dict.fromkeys((*kept.lost, *new.lost))))
     first = known.before.packages if known is not None else {}
     packages = {name: package for name, package in before.packages.items() if name not in ours}

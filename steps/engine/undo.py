@@ -14,9 +14,9 @@ from steps.engine.files import put_back, real_path, take_away
 from steps.engine.folder import all_folders
 from steps.engine.journal import Unwritten
 from steps.engine.ledger import PathsBefore, paths_of
-from steps.engine.packages import PackagesBefore, changed, read_after, read_before, repair
+from steps.engine.packages import PackagesBefore, changed, read_after, read_before, repair, return_folder
 from steps.errors import BringupError
-from steps.managers.base import Installed, PackageManager, manager
+from steps.managers.base import Installed, Kept, PackageManager, manager
 from steps.managers.preflight import check_return
 from steps.model.action import AnyAction, Command, Keep, Packages, Run, Service, Write
 from steps.model.base import Record, phrase
@@ -83,13 +83,13 @@ def _packages(action: Packages, context: Context) -> Outcome:
     state = read_before(context, action)
     if state is None:
         return Outcome(status="kept")
-    tool = manager(action.manager)
+    tool, kept = manager(action.manager), _still_there(state.kept, context)
     # Before the repair: it may write beside configuration files, which is our doing too.
     found = settings.register_undo(action, context, settings.seen(action, context, tool, state.names))
     early = tool.snapshot(context.host)
     if early is not None:
         # An undo that was tried before may have left packages without files that their own scripts need.
-        _carry_out(tool.unpack_again(state.kept, early, context.host), action, context, tool, frozenset())
+        _carry_out(tool.unpack_again(kept, early, context.host), action, context, tool, frozenset())
     repair(action, context, undoing=True)
     now = tool.snapshot(context.host)
     if now is None:
@@ -97,18 +97,18 @@ def _packages(action: Packages, context: Context) -> Outcome:
     ours = changed(state, read_after(context, action))
     if context.plan.repairs is not None:
         ours -= ledger.gone_with(context.plan, all_folders(context.owner))
-    commands = tool.restore(state.before, now, state.kept, ours)
+    commands = tool.restore(state.before, now, kept, ours)
     # Only what was not there before may go; whatever else would go with it was put there by somebody else.
     may_go = frozenset(name for name in ours if not state.before.has(name))
     wrong = _carry_out(commands, action, context, tool, may_go)
     now = tool.snapshot(context.host)
-    again = tool.unpack_again(state.kept, now, context.host) if now is not None else ()
+    again = tool.unpack_again(kept, now, context.host) if now is not None else ()
     if again:
         # What failed may have failed for want of these files; both are tried once more.
         wrong = _carry_out(again, action, context, tool, may_go)
         now = tool.snapshot(context.host) if wrong is None else None
         if now is not None:
-            wrong = _carry_out(tool.restore(state.before, now, state.kept, ours), action, context, tool, may_go)
+            wrong = _carry_out(tool.restore(state.before, now, kept, ours), action, context, tool, may_go)
     if wrong is not None:
         return wrong
     left = settings.put_back(action, context, found, settings.seen(action, context, tool, state.names))
@@ -119,6 +119,19 @@ def _packages(action: Packages, context: Context) -> Outcome:
     if lost:
         return failed(phrase("engine.failed.module-lost", path=lost[0]))
     return Outcome(status="undone" if commands else "kept", params={"changed": " ".join(left)} if left else {})
+
+
+def forget_kept(context: Context) -> None:
+    """Remove the packages that a run had put aside, once it is taken back: they are as large as what they bring back."""
+    folders = {return_folder(context, action).rpartition("/")[0] for action in context.plan.actions if isinstance(action, Packages)}
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            context.host.remove(folder)
+
+
+def _still_there(kept: Kept, context: Context) -> Kept:
+    """Return what is left of the packages that were put aside: for what somebody has removed the archive is asked."""
+    return Kept(files={package: path for package, path in kept.files.items() if context.host.exists(path)}, lost=kept.lost)
 
 
 def _carry_out(

@@ -255,6 +255,7 @@ class Runner:
         code = ROLLED_BACK if before.status == "failed" else 0
         self._journal.append("undo-finished", None, "undone", exit=code)
         # Nobody goes on with it any more.
+        undo.forget_kept(self._context)
         carried.forget(self._context.folder.id, self._context.owner)
         return code
 

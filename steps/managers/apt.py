@@ -64,6 +64,10 @@ class Apt:
         """Return what apt would do: removals are told, not refused, so that they can be named."""
         return apt_state.simulate(action, host)
 
+    def installed_bytes(self, names: tuple[str, ...], host: Host) -> int | None:
+        """Return the sum of what dpkg's list says of the packages."""
+        return apt_state.installed_bytes(names, host)
+
     def snapshot(self, host: Host) -> Snapshot | None:
         """Return every package with its state, automatic mark and hold."""
         return apt_state.snapshot(host)

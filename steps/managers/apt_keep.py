@@ -149,6 +149,8 @@ def _built_again(package: str, architecture: str, file: str, host: Host) -> tupl
             f"{making}/files",
         ),
         ("tar", "--extract", "--file", archive, "--directory", tree, "--preserve-permissions", "--same-owner"),
+        # Not beside the tree and the package, which are as large.
+        ("rm", "-f", "--", archive),
         *_put_in_place(there, tree),
         # Its own little tools: no package of ours is needed, and none has to be fetched.
         ("dpkg-deb", "-Zgzip", "-z1", "--build", tree, file),

@@ -137,6 +137,16 @@ def installed(host: Host, names: tuple[str, ...]) -> Mapping[str, str | None]:
     return found
 
 
+def installed_bytes(names: tuple[str, ...], host: Host) -> int | None:
+    """Return the installed size of the packages called `names`; `None` when dpkg did not answer."""
+    if not names:
+        return 0
+    told = host.run(("dpkg-query", "-W", "-f", r"${Installed-Size}\n", *names), timeout=_PROBE_SECONDS)
+    sizes = [int(line) for line in told.stdout.split() if line.isdigit()]
+    # In units of 1024 bytes.
+    return sum(sizes) << 10 if sizes else None
+
+
 def unfinished(host: Host) -> tuple[str, ...] | None:
     """Return the packages that are neither installed and configured nor gone; `None` where there is no dpkg to ask."""
     told = host.run(("dpkg-query", "-W", "-f", _FORMAT), timeout=_PROBE_SECONDS)

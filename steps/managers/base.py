@@ -142,6 +142,10 @@ class PackageManager(Protocol):
         """Return what the manager would do, without its doing it."""
         ...
 
+    def installed_bytes(self, names: tuple[str, ...], host: Host) -> int | None:
+        """Return how much the installed packages among `names` take on disk; `None` when that is not known."""
+        ...
+
     def snapshot(self, host: Host) -> Snapshot | None:
         """Return all packages as they are; `None` when they cannot be read."""
         ...

@@ -83,6 +83,10 @@ class Dnf:
             return parse(told.stdout)
         return Simulation(problem=self.cause(told.text) or "?")
 
+    def installed_bytes(self, names: tuple[str, ...], host: Host) -> int | None:
+        """Return the sum of what rpm says of the packages."""
+        return rpm.installed_bytes(names, host)
+
     def snapshot(self, host: Host) -> Snapshot | None:
         """Return every package of rpm's."""
         packages = rpm.packages(host)

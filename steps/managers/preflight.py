@@ -52,13 +52,25 @@ def check_return(action: Packages, simulation: Simulation, may_go: frozenset[str
     _refuse_others(simulation, lambda name: name in may_go)
 
 
-def check(action: Packages, simulation: Simulation, host: Host, *, kernel: str | None = None) -> None:
-    """Raise `PreflightError` when the simulated transaction must not be started; nothing was changed yet."""
+def check(
+    action: Packages,
+    simulation: Simulation,
+    host: Host,
+    *,
+    kernel: str | None = None,
+    held: frozenset[str] = frozenset(),
+    aside: int | None = None,
+) -> None:
+    """Raise `PreflightError` when the simulated transaction must not be started; nothing was changed yet.
+
+    `held` are the packages that somebody has held back, `aside` the size of what is put aside before the change.
+    """
     if simulation.problem is not None:
         raise PreflightError("packages-refused", action=action.id, reason=text.say("en", simulation.problem))
     _spare_protected(simulation, kernel)
     _refuse_others(simulation, lambda name: any(fnmatchcase(name.partition(":")[0], allowed) for allowed in action.may_remove))
-    _check_space(simulation, host)
+    _respect_holds(simulation, held)
+    check_space(simulation, host, aside)
 
 
 def _spare_protected(simulation: Simulation, kernel: str | None, came: frozenset[str] = frozenset()) -> None:
@@ -77,16 +89,25 @@ def _refuse_others(simulation: Simulation, allowed: Callable[[str], bool]) -> No
         raise PreflightError("removal-refused", packages=" ".join(unexpected), count=len(unexpected))
 
 
+def _respect_holds(simulation: Simulation, held: frozenset[str]) -> None:
+    """Raise when the transaction would change what somebody has held back: a simulation passes, and apt refuses the deed."""
+    changed = [change.name for change in simulation.replaced if change.name in held]
+    if changed:
+        raise PreflightError("packages-held", packages=" ".join(changed))
+
+
+_KEPT = "/var/lib/bringup"
 _SPARE = 200 << 20
 """What a system needs to stay usable: logs, the next boot's files."""
 
 
-def _check_space(simulation: Simulation, host: Host) -> None:
-    """Raise when what comes does not fit on one of the file systems that it goes to; apt itself checks the download only.
+def check_space(simulation: Simulation, host: Host, aside: int | None = None) -> None:
+    """Raise when what comes, or is put `aside`, does not fit where it goes; apt itself checks the download only.
 
     Packages that were fetched lie there until all are unpacked, so places on one disk add up.
     """
     needs = {"/usr": simulation.disk_bytes, "/var/cache": simulation.download_bytes, "/boot": _next_initramfs(simulation, host)}
+    needs[_KEPT if host.exists(_KEPT) else _KEPT.rpartition("/")[0]] = aside
     disks = _disks(("/", *needs), host)
     grouped: dict[str, list[str]] = {}
     for path in needs:

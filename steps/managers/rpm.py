@@ -38,6 +38,16 @@ def installed(host: Host, names: tuple[str, ...]) -> Mapping[str, str | None]:
     return found
 
 
+def installed_bytes(names: tuple[str, ...], host: Host) -> int | None:
+    """Return the installed size of the packages called `names`; `None` when rpm did not answer."""
+    if not names:
+        return 0
+    told = host.run(("rpm", "-q", "--qf", r"%{LONGSIZE}\n", *names), timeout=60.0)
+    # Of a package that is not installed rpm says so in a sentence, in the same stream.
+    sizes = [int(line) for line in told.stdout.splitlines() if line.isdigit()]
+    return sum(sizes) if sizes else None
+
+
 def settings_of(names: tuple[str, ...], host: Host) -> tuple[str, ...]:
     """Return the configuration files of the installed packages among `names`."""
     if not names:

@@ -230,6 +230,29 @@ def headless() -> None:
     assert (state.status, error.key, error.params["kernel"]) == ("failed", "engine.failed.no-headers", modules.KERNEL)
 
 
+def held() -> None:
+    """What a person has held back is not changed: it is said before anything begins, and with the hold gone the run goes on."""
+    Path(ROOT, "root/old.deb").write_bytes(pack(Deb("lab-ok", "0.5")))
+    for argv in (("dpkg", "-i", "/root/old.deb"), ("apt-mark", "hold", "lab-ok")):
+        subprocess.run(("chroot", ROOT, *argv), check=True)
+    before = snapshot()
+    handle = install("lab-ok=1.0")
+    state = ended(handle, 60)
+    error = state.actions["a.install"].error
+    assert isinstance(error, Phrase)
+    assert (state.exit, error.key, error.params["packages"]) == (3, "error.packages-held.sentence", "lab-ok")
+    assert snapshot() == before
+    subprocess.run(("chroot", ROOT, "apt-mark", "unhold", "lab-ok"), check=True)
+    before = snapshot()
+    handle.resume()
+    assert ended(handle, 120).status == "done", output(handle, "a.install")
+    kept = Path(ROOT, "var/lib/bringup/return", handle.id)
+    assert [path.name for path in kept.rglob("*.deb")] == ["lab-ok_0.5_all.deb"]
+    handle.undo()
+    assert ended(handle, 120).status == "undone", output(handle, "a.install")
+    assert (snapshot(), kept.exists()) == (before, False)
+
+
 def offline() -> None:
     """A driver is changed, and the archive is gone: the undo brings back the old one with its module, from what was put aside."""
     built = ModuleBuilt(module="nvidia", kernel=modules.KERNEL)
@@ -290,6 +313,7 @@ _SCENES = (
     waited_for,
     mounted,
     headless,
+    held,
     offline,
     left_out,
 )
