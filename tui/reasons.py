@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from steps.model.run import TAKEN_BACK, UNREADABLE
+
 _TELLING = re.compile(
     r"(?i)(\b(?:error|fatal|cannot|unable|denied|refused|conflict|no space|not found|unmet)\b|^E: |^dpkg: |^Traceback|^\S*Error: )"
 )
@@ -21,10 +23,16 @@ TAIL = 1 << 18
 def deciding(lines: Iterable[str], most: int = 3) -> tuple[str, ...]:
     """Return the lines that say why: dpkg's first failure with its script's own words, else the last ones that sound like it.
 
-    Where nothing does, it is the last line that says anything.
+    Where nothing does, it is the last line that says anything. Once it is being taken back, what was said before is no reason.
     """
-    said = [line.strip() for line in lines if line.strip()]
+    said = _that_count([line.strip() for line in lines if line.strip()])
     return _of_dpkg(said, most) or _telling(said)[-most:] or tuple(said[-1:])
+
+
+def _that_count(said: list[str]) -> list[str]:
+    """Return the lines since the last undo began, or since nothing could be read any more; all where there was neither."""
+    begun = next((at for at in range(len(said) - 1, -1, -1) if said[at] in (TAKEN_BACK, UNREADABLE)), None)
+    return said if begun is None else said[begun + 1 :]
 
 
 def _telling(said: Sequence[str]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from steps.managers.base import Holder, Kept, PackageManager, Simulation, Snapsh
 from steps.managers.preflight import check, check_space
 from steps.model.action import Packages
 from steps.model.base import Record, phrase
+from steps.model.run import UNREADABLE
 
 LOCK_PATIENCE = 300.0
 """So long is another holder of the package manager waited for; seconds."""
@@ -87,7 +88,7 @@ def _attempt(action: Packages, context: Context, tool: PackageManager) -> Outcom
     repair(action, context)
     before = tool.snapshot(context.host)
     if before is None:
-        return failed(phrase("engine.failed.unreadable", manager=action.manager))
+        return unreadable(action, context, tool)
     simulation = tool.simulate(action, context.host)
     context.spool_line(action.id, f"[bringup: {_foretold(simulation)}]")
     held = frozenset(name for name, package in before.packages.items() if package.held)
@@ -104,6 +105,16 @@ def _attempt(action: Packages, context: Context, tool: PackageManager) -> Outcom
         _write(context, action, "after.json", after)
         settings.register_after(action, context, settings.seen(action, context, tool, names))
     return _explained(ending, tool)
+
+
+def unreadable(action: Packages, context: Context, tool: PackageManager) -> Outcome:
+    """Return the failure of an action whose packages cannot be read, with the manager's own words in its output."""
+    context.spool_line(action.id, UNREADABLE)
+    for argv in tool.readings():
+        ending = run_command(context, action, argv, environment=tool.environment(), may_stop=never)
+        if ending.code:
+            return failed(tool.cause(ending.output) or phrase("engine.failed.unreadable", manager=action.manager), exit=ending.code)
+    return failed(phrase("engine.failed.unreadable", manager=action.manager))
 
 
 def _not_yet_aside(action: Packages, context: Context, simulation: Simulation) -> tuple[str, ...]:

@@ -14,12 +14,13 @@ from steps.engine.files import put_back, real_path, take_away
 from steps.engine.folder import all_folders
 from steps.engine.journal import Unwritten
 from steps.engine.ledger import PathsBefore, paths_of
-from steps.engine.packages import PackagesBefore, changed, read_after, read_before, repair, return_folder
+from steps.engine.packages import PackagesBefore, changed, read_after, read_before, repair, return_folder, unreadable
 from steps.errors import BringupError
 from steps.managers.base import Installed, Kept, PackageManager, manager
 from steps.managers.preflight import check_return
 from steps.model.action import AnyAction, Command, Keep, Packages, Run, Service, Write
 from steps.model.base import Record, phrase
+from steps.model.run import TAKEN_BACK
 
 
 class ServiceBefore(Record):
@@ -83,6 +84,7 @@ def _packages(action: Packages, context: Context) -> Outcome:
     state = read_before(context, action)
     if state is None:
         return Outcome(status="kept")
+    context.spool_line(action.id, TAKEN_BACK)
     tool, kept = manager(action.manager), _still_there(state.kept, context)
     # Before the repair: it may write beside configuration files, which is our doing too.
     found = settings.register_undo(action, context, settings.seen(action, context, tool, state.names))
@@ -93,7 +95,7 @@ def _packages(action: Packages, context: Context) -> Outcome:
     repair(action, context, undoing=True)
     now = tool.snapshot(context.host)
     if now is None:
-        return failed(phrase("engine.failed.unreadable", manager=action.manager))
+        return unreadable(action, context, tool)
     ours = changed(state, read_after(context, action))
     if context.plan.repairs is not None:
         ours -= ledger.gone_with(context.plan, all_folders(context.owner))
@@ -170,6 +172,7 @@ def _commands(action: Run, context: Context) -> Outcome:
         return Outcome(status="kept")
     data = (context.folder.kept(action.id) / "undo.json").read_bytes()
     before = msgspec.json.decode(data, type=PathsBefore)
+    context.spool_line(action.id, TAKEN_BACK)
     for step in action.undo:
         if isinstance(step, Command):
             ending = run_command(context, action, step.argv, environment=action.env, outside=action.outside)

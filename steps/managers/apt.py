@@ -64,6 +64,10 @@ class Apt:
         """Return what apt would do: removals are told, not refused, so that they can be named."""
         return apt_state.simulate(action, host)
 
+    def readings(self) -> tuple[Argv, ...]:
+        """Return one question to dpkg and one to apt, which refuses every one while its sources contradict each other."""
+        return (("dpkg-query", "-W", "dpkg"), ("apt-mark", "showauto", "dpkg"))
+
     def installed_bytes(self, names: tuple[str, ...], host: Host) -> int | None:
         """Return the sum of what dpkg's list says of the packages."""
         return apt_state.installed_bytes(names, host)

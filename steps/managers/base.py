@@ -142,6 +142,10 @@ class PackageManager(Protocol):
         """Return what the manager would do, without its doing it."""
         ...
 
+    def readings(self) -> tuple[Argv, ...]:
+        """Return the commands behind `snapshot` that print little: one of them fails, and says why, where that returns `None`."""
+        ...
+
     def installed_bytes(self, names: tuple[str, ...], host: Host) -> int | None:
         """Return how much the installed packages among `names` take on disk; `None` when that is not known."""
         ...

@@ -83,6 +83,10 @@ class Dnf:
             return parse(told.stdout)
         return Simulation(problem=self.cause(told.text) or "?")
 
+    def readings(self) -> tuple[Argv, ...]:
+        """Return a question to rpm."""
+        return (("rpm", "-q", "--last", "rpm"),)
+
     def installed_bytes(self, names: tuple[str, ...], host: Host) -> int | None:
         """Return the sum of what rpm says of the packages."""
         return rpm.installed_bytes(names, host)

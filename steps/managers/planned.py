@@ -44,6 +44,10 @@ class Planned:
         """Return nothing: there is nothing to take back."""
         return Simulation()
 
+    def readings(self) -> tuple[Argv, ...]:
+        """Return nothing: nothing was started."""
+        return ()
+
     def installed_bytes(self, names: tuple[str, ...], host: Host) -> int | None:
         """Return `None`: nothing was started that it would matter for."""
         return None

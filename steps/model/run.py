@@ -41,6 +41,12 @@ def is_moment(at: float) -> bool:
     return 0.0 <= at <= _LAST_MOMENT
 
 
+TAKEN_BACK = "[bringup: taken back]"
+"""The line in an action's output from which on it is about its undo."""
+UNREADABLE = "[bringup: the installed packages cannot be read]"
+"""The line in an action's output below which the package manager says why."""
+
+
 class Entry(Record):
     """One line of the journal."""
 

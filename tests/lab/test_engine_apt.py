@@ -23,6 +23,7 @@ from tests.engine_kit import ended, kill_runner, output, plan_of, statuses, wait
 from tests.lab import catalogue, modules
 from tests.lab.debs import Deb, pack
 from tests.lab.lab import LabMachine
+from tui.reasons import deciding
 
 pytestmark = pytest.mark.lab
 ROOT = os.environ.get("LAB_ROOT", "/nonexistent")
@@ -253,6 +254,32 @@ def held() -> None:
     assert (snapshot(), kept.exists()) == (before, False)
 
 
+def contradicted() -> None:
+    """Apt is broken when the run is to be taken back: its own words are said, and none of the installation's."""
+    before = snapshot()
+    handle = install("lab-ok", "lab-fail")
+    assert ended(handle, 60).status == "failed"
+    assert any("lab-fail" in line for line in why(handle))
+    extra = Path(ROOT, "etc/apt/sources.list.d/other.sources")
+    extra.write_text(f"Types: deb\nURIs: {catalogue.NVIDIA_URL}\nSuites: /\nSigned-By: /usr/share/keyrings/other.gpg\n")
+    handle.undo()
+    state = ended(handle, 60)
+    error = state.actions["a.install"].error
+    assert isinstance(error, Phrase)
+    assert (state.exit, error.key) == (22, "manager.apt.signed-by-twice"), (state, output(handle, "a.install")[-2000:])
+    told = " ".join(why(handle))
+    assert "Conflicting values set for option Signed-By" in told
+    assert "lab-fail" not in told
+    extra.unlink()
+    handle.undo()
+    assert ended(handle, 60).status == "undone", output(handle, "a.install")[-2000:]
+    assert snapshot() == before
+
+
+def why(handle: client.RunHandle) -> tuple[str, ...]:
+    return deciding(output(handle, "a.install").splitlines())
+
+
 def offline() -> None:
     """A driver is changed, and the archive is gone: the undo brings back the old one with its module, from what was put aside."""
     built = ModuleBuilt(module="nvidia", kernel=modules.KERNEL)
@@ -314,6 +341,7 @@ _SCENES = (
     mounted,
     headless,
     held,
+    contradicted,
     offline,
     left_out,
 )
