@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from steps.detect.places import PLACES
 from steps.detect.probes import Probes
 from steps.host.base import Result
 from steps.host.rooted import version_key
@@ -14,23 +15,6 @@ MODULES = "/lib/modules"
 MODINFO = ("modinfo", "nvidia")
 DKMS = ("dkms", "status")
 _TREES = "/var/lib/dkms"
-PLACES = (
-    "updates/dkms",
-    "updates",
-    "extra",
-    "extra/*",
-    "extra/drivers/video/nvidia",
-    "weak-updates",
-    "weak-updates/*",
-    "weak-updates/drivers/video/nvidia",
-    "kernel/*",
-    "kernel/drivers/*",
-    "kernel/drivers/*/*",
-    "kernel/drivers/video/nvidia",
-    "video",
-)
-"""Where a driver's module may lie below `/lib/modules/<kernel>`: DKMS, NVIDIA's installer, kmod packages, and the ready modules of
-NVIDIA's repository for dnf (`kmod_module_path` in NVIDIA/yum-packaging-precompiled-kmod kmod-nvidia.spec: extra/drivers/video/nvidia)."""
 _MOST_KERNELS = 24
 Nouveau = Literal["loaded", "blacklisted", "free"]
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from steps import resources
-from steps.detect import boot
 from steps.engine.context import Context, Outcome, failed
 from steps.engine.folder import STATE_VARIABLE, RunFolder, boot_id
 from steps.engine.runner import UNATTENDED
@@ -32,6 +31,9 @@ def perform_reboot(action: Reboot, context: Context) -> Outcome:
         return came_up(context, action, expected if isinstance(expected, str) else None)
     if not asked:
         unit = arm(context) if _has_systemd() else None
+        # Only here, for it brings the records of a whole machine.
+        from steps.detect import boot
+
         coming = next((entry.kernel for entry in boot.entries(context.outside) or () if entry.default), None)
         context.journal.append("reboot-needed", action.id, boot_id=boot_id(), unit=unit, kernel=coming)
     return Outcome(status="reboot")

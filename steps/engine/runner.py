@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import sys
-import traceback
 from pathlib import Path
 
 USAGE = 2
@@ -54,6 +53,8 @@ def _work(path: Path, words: list[str]) -> int:
         return error.exit_code
     except Exception:  # noqa: BLE001 - whatever it is, the launcher has to hear of it
         # A bug: the traceback is for the report, and the launcher must not wait for a runner that is gone.
+        import traceback
+
         with contextlib.suppress(OSError):
             traceback.print_exc()
             folder.refuse(token, InputError("runner-broken", file=str(folder.errors)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import signal
 import threading
@@ -35,7 +36,7 @@ from steps.host.local import LocalHost
 from steps.host.rooted import RootedHost
 from steps.managers.base import manager
 from steps.managers.preflight import protected
-from steps.model.action import AnyAction, ManagerName, Packages, PackagesAre, Run
+from steps.model.action import AnyAction, ManagerName, Packages, PackagesAre, Reboot, Run
 from steps.model.plan import Ahead, Plan
 from steps.model.run import LOG_IN_AGAIN, RunState, is_taken_back, left_out
 
@@ -84,6 +85,8 @@ def _have_at_hand(plan: Plan) -> None:
     names |= {action.manager for action in plan.actions if isinstance(action, Packages)}
     for name in names:
         manager(name)
+    if any(isinstance(action, Reboot) for action in plan.actions):
+        importlib.import_module("steps.detect.boot")
     # The tables behind them are read at their first use and remembered.
     protected("", None)
     settings.patterns()

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 
@@ -37,6 +36,9 @@ def holders(proc: str = "/proc") -> Result:
                     "container": _container(_text(f"{proc}/{process}/cgroup")),
                 }
             )
+    # A runner loads this module with its host, and never asks.
+    import json
+
     return Result(stdout=json.dumps({"partial": partial, "users": found}) + "\n", status=0)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 
 from steps.model.action import AnyAction, FileIs, Packages, RemovePath, Run, Succeeds, Write
@@ -131,6 +130,9 @@ def without_armour(key: bytes) -> bytes:
     """Return an OpenPGP key as bytes, taken out of its ASCII armour (RFC 9580, section 6.2) when it has one."""
     if not key.lstrip().startswith(b"-----BEGIN PGP PUBLIC KEY BLOCK-----"):
         return key
+    # Only a key in armour needs it, and a runner loads this module in any case.
+    import base64
+
     lines = [line.strip() for line in key.strip().splitlines()]
     # After the headings an empty line, then base64; a line that begins with "=" is the checksum.
     start = lines.index(b"") + 1 if b"" in lines else 1

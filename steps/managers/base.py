@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from steps.detect.modules import PLACES
+from steps.detect.places import PLACES
 from steps.model.action import ManagerName, Packages, PackagesAre
 from steps.model.base import Record, Words
 

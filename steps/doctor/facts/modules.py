@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from steps.detect.modules import DKMS, PLACES
+from steps.detect.modules import DKMS
 from steps.detect.modules import leftovers as leftovers_of
+from steps.detect.places import PLACES
 from steps.detect.probes import Probes
 from steps.doctor.told import Fact, Place, Told, fact
 from steps.host.rooted import version_key

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
-from steps.detect.modules import PLACES, leftovers
+from steps.detect.modules import leftovers
+from steps.detect.places import PLACES
 from steps.detect.probes import Probes
 from steps.model.base import Record
 

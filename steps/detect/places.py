@@ -1,0 +1,21 @@
+"""Where a driver's module may lie on disk: apart from what is detected, for a runner needs nothing else of that."""
+
+from __future__ import annotations
+
+PLACES = (
+    "updates/dkms",
+    "updates",
+    "extra",
+    "extra/*",
+    "extra/drivers/video/nvidia",
+    "weak-updates",
+    "weak-updates/*",
+    "weak-updates/drivers/video/nvidia",
+    "kernel/*",
+    "kernel/drivers/*",
+    "kernel/drivers/*/*",
+    "kernel/drivers/video/nvidia",
+    "video",
+)
+"""Where a driver's module may lie below `/lib/modules/<kernel>`: DKMS, NVIDIA's installer, kmod packages, and the ready modules of
+NVIDIA's repository for dnf (`kmod_module_path` in NVIDIA/yum-packaging-precompiled-kmod kmod-nvidia.spec: extra/drivers/video/nvidia)."""
