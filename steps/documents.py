@@ -146,7 +146,10 @@ def plan(planned: Plan, found: Iterable[Finding], language: Language) -> Documen
 
 
 def summary(run: RunSummary, language: Language = "en") -> Document:
-    """Return one line of the `runs` document; `state` is null where it cannot be read; `alive`, `rehearsal`, `title` are our own."""
+    """Return one line of the `runs` document; `state` is null where it cannot be read.
+
+    `alive`, `rehearsal`, `title`, `kept_bytes` are our own.
+    """
     return {
         "id": run.id,
         "owner": run.owner,
@@ -157,6 +160,7 @@ def summary(run: RunSummary, language: Language = "en") -> Document:
         "alive": run.alive,
         "rehearsal": run.rehearsal,
         "title": run.title or say(language, run.first),
+        "kept_bytes": run.kept_bytes,
     }
 
 

@@ -192,7 +192,7 @@ def request(made: Plan, language: Language) -> Iterator[str]:
 
 
 def runs(found: Iterable[RunSummary], language: Language) -> Iterator[str]:
-    """Yield one line a run, the newest first."""
+    """Yield one line a run, the newest first, and below them what is kept for their undo."""
     listed = tuple(found)
     if not listed:
         yield say(language, phrase("cli.no-runs"))
@@ -203,6 +203,9 @@ def runs(found: Iterable[RunSummary], language: Language) -> Iterator[str]:
         if one.rehearsal:
             state = f"{state} · {say(language, phrase('cli.run.rehearsal'))}"
         yield f"{one.id:<12}{started:<18}{one.owner or '':<12}{padded(state, 24)}{one.title or say(language, one.first)}".rstrip()
+    kept = {one.kept_in: sum(other.kept_bytes for other in listed if other.kept_in == one.kept_in) for one in listed if one.kept_bytes}
+    for folder, count in kept.items():
+        yield say(language, phrase("cli.kept", size=f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB", folder=folder))
 
 
 def verdict(rungs: Iterable[Rung], language: Language, *, tried: bool = False, without: Iterable[Words] = ()) -> Iterator[str]:

@@ -63,7 +63,21 @@ def test_the_document_of_a_run_says_whether_it_was_a_rehearsal() -> None:
         "alive": False,
         "rehearsal": True,
         "title": "CUDA 12.8",
+        "kept_bytes": 0,
     }
+
+
+def test_the_list_ends_with_what_is_kept_for_undo(state: Path) -> None:
+    first, second = ran(Run(id="a.one", title="t", argv=("true",))), ran(Run(id="a.one", title="t", argv=("true",)))
+    for handle, size in ((first, 3_000_000), (second, 4_000_000)):
+        file = state / "return" / handle.id / "driver.install" / "a_1_all.deb"
+        file.parent.mkdir(parents=True)
+        file.write_bytes(bytes(size))
+    found = client.runs()
+    assert [documents.summary(one)["kept_bytes"] for one in found] == [4_000_000, 3_000_000]
+    *_, last = lines.runs(found, "en")
+    assert last.startswith(f"Packages kept for undo take 7 MB: {state}/return/RUN.")
+    assert len(tuple(lines.runs(found, "en"))) == 3
 
 
 @pytest.mark.usefixtures("state")

@@ -15,6 +15,7 @@ from steps.engine.estimate import left
 from steps.engine.folder import Refusal, Refused, RunFolder, all_folders, invoking_owner, state_folder
 from steps.engine.lock import is_held
 from steps.engine.progress import Work, wheels_of, work_of
+from steps.engine.return_points import bytes_below, return_points
 from steps.engine.runner import UNATTENDED
 from steps.engine.server import RUN_OVER, Request, Response, ask
 from steps.engine.spool import Spool
@@ -84,6 +85,7 @@ class RunHandle:
     def summary(self) -> RunSummary:
         """Return the run's line in `bringup runs`."""
         state, named = self.state(), " · ".join(names(self.plan))
+        kept = return_points(self.plan.target.root, invoking_owner())
         return RunSummary(
             id=self.id,
             folder=self.folder,
@@ -96,6 +98,8 @@ class RunHandle:
             rehearsal=self.plan.target.rehearsal,
             title=named,
             first=self.plan.actions[0].title if self.plan.actions and not named else "",
+            kept_in=str(kept),
+            kept_bytes=0 if self.plan.target.rehearsal else bytes_below(kept / self.id),
         )
 
     def is_ours(self) -> bool:

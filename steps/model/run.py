@@ -125,6 +125,10 @@ class RunSummary(Record):
     """What it installs, by name: `NVIDIA 580 open · CUDA 12.8 · torch 2.7.1`."""
     first: Words = ""
     """What its first action is called, for one that installs nothing by name, as a repair."""
+    kept_in: str = ""
+    """The folder of all packages that were put aside for an undo; that of this run bears its id."""
+    kept_bytes: int = 0
+    """How much those of this run take."""
 
     @property
     def word(self) -> str:
