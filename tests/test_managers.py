@@ -16,6 +16,7 @@ from steps.host.local import LocalHost
 from steps.host.rooted import RootedHost
 from steps.managers import apt_messages, apt_repository, apt_state, base, dnf, preflight
 from steps.managers.base import Change, Holder, Installed, Kept, Simulation, Snapshot
+from steps.managers.shown import shown
 from steps.model.action import FileIs, ManagerName, PackagesAre, Write, installing
 from steps.model.base import Phrase
 
@@ -334,13 +335,15 @@ def test_what_somebody_has_held_back_is_not_changed() -> None:
         (Simulation(changes=(Change(name="nvidia-dkms-570", before="1"),)), 10**12, None),
         (Simulation(changes=(Change(name="firefox", before="1"),)), 10**12, "removal-refused"),
         (Simulation(changes=(Change(name="ssh", before="1"),)), 10**12, "removal-protected"),
+        (Simulation(changes=(Change(name="firefox", before="2", after="1"),), downgraded=("firefox",)), 10**12, "downgrade-refused"),
+        (Simulation(changes=(Change(name="libcuda1", before="2", after="1"),), downgraded=("libcuda1",)), 10**12, None),
         (Simulation(disk_bytes=9 * 10**9, download_bytes=1), 9 * 10**9, "space-too-small"),
         (Simulation(disk_bytes=9 * 10**9, download_bytes=1), 10 * 10**9, None),
         (Simulation(disk_bytes=9 * 10**9), None, None),
     ],
 )
 def test_a_transaction_is_refused_before_it_starts(simulation: Simulation, free: int | None, code: str | None) -> None:
-    action = installing("apt", "t", "t", ("x",), may_remove=("nvidia-*", "ssh"))
+    action = installing("apt", "t", "t", ("x",), may_remove=("nvidia-*", "ssh"), may_downgrade=("libcuda1*",))
     host = Answers(free=free)
     if code is None:
         preflight.check(action, simulation, host)
@@ -371,6 +374,20 @@ def test_a_branch_is_held_by_a_pin() -> None:
     assert pin.text is not None
     assert pin.text.endswith("Pin: version 570.*\nPin-Priority: 900\n")
     assert pin.done_when == (FileIs(path=pin.path, text=pin.text),)
+
+
+def test_a_branch_behind_the_installed_one_is_pinned_above_what_is_there() -> None:
+    pin = apt_repository.branch_pin("570", older=True)
+    assert pin.text is not None
+    assert pin.text.endswith("Pin: version 570.*\nPin-Priority: 1001\n")
+
+
+def test_nothing_goes_back_to_an_older_version_unless_the_plan_says_so() -> None:
+    forth = installing("apt", "t", "t", ("nvidia-open=580.*",))
+    back = installing("apt", "t", "t", ("nvidia-open=570.*",), may_downgrade=("*nvidia*",))
+    assert "--allow-downgrades" not in (*APT.argv(forth), *shown(forth))
+    assert "--allow-downgrades" in APT.argv(back)
+    assert shown(back) == ("apt-get", "install", "--allow-downgrades", "nvidia-open=570.*")
 
 
 # --- the others -----------------------------------------------------------------------------------

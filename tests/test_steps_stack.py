@@ -18,9 +18,10 @@ from steps.compat.driver_rules import driver_findings
 from steps.compat.solve import recommend
 from steps.detect.machine import detect
 from steps.host.opening import open_host
+from steps.managers import apt_repository
 from steps.model.action import AnyAction, Command, ModuleBuilt, Packages, PackagesAre, Reboot, Run, Succeeds, Write
 from steps.model.choice import Choice
-from steps.model.machine import Machine
+from steps.model.machine import Machine, Package
 from steps.model.offers import Offers
 from steps.model.plan import Installer, Plan, Target
 from steps.model.profile import Profile, answered
@@ -197,6 +198,43 @@ def test_a_debian_with_nvidias_repository() -> None:
         < order.index("toolkit.pins")
         < order.index("toolkit.nccl")
     )
+
+
+def with_packages(here: Machine, **versions: str) -> Machine:
+    """Return the machine with these packages of a driver."""
+    there = tuple(Package(name=name.replace("_", "-"), version=version) for name, version in versions.items())
+    return msgspec.structs.replace(here, driver=msgspec.structs.replace(here.driver, packages=there))
+
+
+def back(actions: dict[str, AnyAction]) -> tuple[bool, bool]:
+    """Return whether the pin brings packages back, and whether the install lets them."""
+    pin, install = actions["repository.branch"], actions["driver.install"]
+    assert isinstance(pin, Write)
+    assert isinstance(install, Packages)
+    return "Pin-Priority: 1001" in (pin.text or ""), install.may_downgrade == apt_repository.DRIVER_PACKAGES
+
+
+def test_an_older_branch_from_nvidias_repository_goes_back_with_all_that_it_depends_on() -> None:
+    plain = machine("t4", system="debian 12", driver="580.82.07")
+    assert back(planned(with_packages(plain, nvidia_open="580.82.07-1", nvidia_driver="580.82.07-1"), profile(**LAB))) == (True, True)
+    assert back(planned(with_packages(plain, nvidia_open="570.124.06-1", nvidia_settings="580.82.07-1"), profile(**LAB))) == (False, False)
+    assert back(planned(with_packages(plain, nvidia_open="550.54.15-1"), profile(**LAB))) == (False, False)
+
+
+def test_debians_own_driver_goes_back_from_nvidias_newer_one() -> None:
+    here = with_packages(machine("t4", system="debian 12", driver="580.82.07"), nvidia_driver="580.82.07-1")
+    actions = planned(here, profile(driver_branch="535", driver_flavor="proprietary", driver_source="distro"))
+    assert back(actions) == (True, True)
+    assert actions["driver.install"].needs == ("repository.branch",)
+
+
+def test_an_older_branch_of_ubuntus_is_another_package_and_nothing_goes_back() -> None:
+    here = with_packages(
+        machine("4090", driver="580.95.05"), nvidia_driver_580="580.95.05-0ubuntu1", libnvidia_compute_580="580.95.05-0ubuntu1"
+    )
+    install = planned(here, profile(driver_branch="570", driver_flavor="proprietary", driver_source="distro"))["driver.install"]
+    assert isinstance(install, Packages)
+    assert install.may_downgrade == ()
 
 
 def test_nccl_is_done_only_in_the_build_for_this_cuda() -> None:

@@ -49,6 +49,9 @@ REPLACED = (
 )
 """Packages that a change of driver may remove: the old driver's own, nothing of containers, toolkits or the desktop."""
 
+_OF_BRANCH = ("nvidia-driver*", "nvidia-kernel*", "nvidia-dkms*", "nvidia-open*", "libnvidia-compute*", "libcuda1*", "cuda-drivers*")
+"""Packages whose version is the driver's: its tools (`nvidia-settings`, `nvidia-modprobe`) may be of a newer one beside it."""
+
 FABRIC_GUIDE = "https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide"
 """Where it stands that the fabric manager must run, in the version of the driver."""
 NVSWITCH_CARDS = 8
@@ -89,6 +92,18 @@ def astray(case: Case) -> bool:
     here = case.machine.offers.here if case.machine.offers else None
     wanted = (package.partition("=") for package in packages(case))
     return any(version and not fnmatchcase(found[0], version) for name, _, version in wanted if (found := (here or {}).get(name)))
+
+
+def older(case: Case) -> bool:
+    """Return whether the planned branch is behind the packages of apt's that are installed: they have to go back."""
+    if case.distribution is not None and case.distribution.manager != "apt":
+        return False
+    if case.driver.source not in ("nvidia-repo", "distro") or not any("=" in name for name in packages(case)):
+        # Where a name says its branch, another branch is another package.
+        return False
+    wanted = number(case.driver.branch or "")
+    carry = (row.version for row in case.machine.driver.packages if row.version and any(fnmatchcase(row.name, one) for one in _OF_BRANCH))
+    return bool(wanted) and any(number(version.rpartition(":")[2])[:1] > wanted[:1] for version in carry)
 
 
 def prebuilt(case: Case) -> bool:

@@ -94,16 +94,25 @@ def _repository(case: Case) -> tuple[AnyAction, ...]:
     manager = row.manager if row else "apt"
     if case.driver.source == "nvidia-repo" and url:
         if manager == "apt":
-            return (*apt_repository.nvidia_repository(url), apt_repository.branch_pin(case.driver.branch or ""))
+            return (*apt_repository.nvidia_repository(url), _pin(case))
         return (*repository_file(case, url, manager), *_stream(case))
     if case.driver.source == "distro" and row and row.components and row.codename:
         known = driver_packages.packages(case)[0].partition("=")[0]
-        pin = (apt_repository.branch_pin(case.driver.branch or ""),) if driver_packages.astray(case) else ()
+        pin = (_pin(case),) if _pinned(case) else ()
         return (*apt_repository.debian_components(row.codename, known), *pin)
     if case.driver.source == "ppa":
         argv = ("add-apt-repository", "--yes", "ppa:graphics-drivers/ppa")
         return (Run(id="repository.ppa", title=phrase("driver.action.ppa"), lane="packages", argv=argv, seconds=20),)
     return ()
+
+
+def _pinned(case: Case) -> bool:
+    """Return whether a pin has to say which branch a distribution's archive gives."""
+    return case.driver.source == "distro" and (driver_packages.astray(case) or driver_packages.older(case))
+
+
+def _pin(case: Case) -> AnyAction:
+    return apt_repository.branch_pin(case.driver.branch or "", older=driver_packages.older(case))
 
 
 def repository_file(case: Case, url: str, manager: ManagerName) -> tuple[AnyAction, ...]:
@@ -173,8 +182,9 @@ def _install(case: Case, names: tuple[str, ...], kernel: str | None) -> AnyActio
         title,
         (*names, *tools),
         why=why,
-        needs=(apt_repository.BRANCH,) if case.driver.source == "distro" and driver_packages.astray(case) else (),
+        needs=(apt_repository.BRANCH,) if _pinned(case) else (),
         may_remove=driver_packages.REPLACED if apt and case.machine.driver.packages else (),
+        may_downgrade=apt_repository.DRIVER_PACKAGES if driver_packages.older(case) else (),
         refresh=apt and case.driver.source == "distro",
         # The two others bring modules ready, or build them where the probe does not look.
         done_when=(built,) if manager in ("apt", "dnf") else (),

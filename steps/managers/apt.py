@@ -19,7 +19,8 @@ _LOCK_SECONDS = 300
 
 def shown(action: Packages) -> Argv:
     """Return the command that a person would type for the same result."""
-    return ("apt-get", "install", *action.install) if action.install else ("apt-get", "update")
+    back = ("--allow-downgrades",) if action.may_downgrade else ()
+    return ("apt-get", "install", *back, *action.install) if action.install else ("apt-get", "update")
 
 
 # --- running --------------------------------------------------------------------------------------
@@ -54,11 +55,12 @@ class Apt:
         return ("apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "-o", f"DPkg::Lock::Timeout={_LOCK_SECONDS}", *NETWORK, "update")
 
     def argv(self, action: Packages, *, status_fd: int | None = None) -> Argv:
-        """Return the install; `--no-remove` unless the action names what may go."""
+        """Return the install; `--no-remove` unless the action names what may go, downgrades only where it names what may go back."""
         # The engine does the waiting itself: what it simulated no longer holds once somebody else has had the lock.
         progress = () if status_fd is None else ("-o", f"APT::Status-Fd={status_fd}", "-o", "DPkg::Lock::Timeout=0")
         guard = () if action.may_remove else ("--no-remove",)
-        return ("apt-get", "-y", *apt_state.SAFE, *NETWORK, *progress, *guard, "install", *action.install)
+        back = ("--allow-downgrades",) if action.may_downgrade else ()
+        return ("apt-get", "-y", *apt_state.SAFE, *NETWORK, *progress, *guard, *back, "install", *action.install)
 
     def simulate(self, action: Packages, host: Host) -> Simulation:
         """Return what apt would do: removals are told, not refused, so that they can be named."""

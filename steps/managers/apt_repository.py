@@ -22,7 +22,7 @@ Pin: release l=NVIDIA CUDA
 Pin-Priority: 600
 """
 
-_DRIVER_PACKAGES = (
+DRIVER_PACKAGES = (
     "*nvidia*",
     "cuda-drivers*",
     "cuda-compat*",
@@ -32,7 +32,11 @@ _DRIVER_PACKAGES = (
     "libxnvctrl*",
     "nvidia-open*",
 )
+"""What a pin of a branch speaks of."""
 
+
+_STAYS, _BACK = 900, 1001
+"""Priorities of a pin that keeps a version, and of one that brings it back over a newer one."""
 
 _UNATTENDED = ("nvidia-", "libnvidia-", "cuda-drivers", "libcuda1", "libnvcuvid1", "libnvoptix1", "xserver-xorg-video-nvidia", "libxnvctrl")
 """Beginnings of names, as unattended-upgrades reads them."""
@@ -140,9 +144,13 @@ def without_armour(key: bytes) -> bytes:
     return base64.b64decode(b"".join(body), validate=True)
 
 
-def branch_pin(branch: str) -> Write:
-    """Return the file that keeps the driver packages on one branch ("580"), whatever newer ones a repository has."""
-    text = f"Package: {' '.join(_DRIVER_PACKAGES)}\nPin: version {branch}.*\nPin-Priority: 900\n"
+def branch_pin(branch: str, *, older: bool = False) -> Write:
+    """Return the file that keeps the driver packages on one branch ("580"), whatever newer ones a repository has.
+
+    `older`: the branch is behind what is installed. Below 1000 a pin takes nothing back (apt_preferences(5)), and the packages that
+    the named one depends on would stay where they are.
+    """
+    text = f"Package: {' '.join(DRIVER_PACKAGES)}\nPin: version {branch}.*\nPin-Priority: {_BACK if older else _STAYS}\n"
     return Write(
         id=BRANCH,
         title=phrase("manager.action.branch", branch=branch),

@@ -37,6 +37,7 @@ _CONFFILES = ("--force-confdef", "--force-confold")
 _INST = re.compile(r"^Inst (?P<name>\S+)(?: \[(?P<before>[^\]]+)\])? \((?P<after>\S+)")
 _REMV = re.compile(r"^(?:Remv|Purg) (?P<name>\S+)(?: \[(?P<before>[^\]]+)\])?")
 _TO_REMOVE = re.compile(r"^\d+ upgraded, \d+ newly installed, (?:\d+ downgraded, )?(\d+) to remove", re.MULTILINE)
+_DOWNGRADED = re.compile(r"^The following packages will be DOWNGRADED:\n((?: .*\n)+)", re.MULTILINE)
 _GROWTH = re.compile(r"After this operation, ([\d.,]+) ([kMGT]?B)(?: of additional)? disk space will be (used|freed)")
 _URI = re.compile(r"^'[^']+' \S+ (\d+) ", re.MULTILINE)
 _UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -68,7 +69,7 @@ def simulate(action: Packages, host: Host) -> Simulation:
         return told
     sized = host.run(("apt-get", "-y", "--print-uris", "install", *action.install), timeout=_PROBE_SECONDS)
     download, growth = parse_sizes(sized.stdout) if sized.status == 0 else (None, None)
-    return Simulation(changes=told.changes, download_bytes=download, disk_bytes=growth)
+    return Simulation(changes=told.changes, download_bytes=download, disk_bytes=growth, downgraded=told.downgraded)
 
 
 def _foretold(words: Argv, host: Host) -> Simulation:
@@ -81,7 +82,8 @@ def _foretold(words: Argv, host: Host) -> Simulation:
     # A removal that was not read would slip past every check: the summary has to agree.
     if announced is None or int(announced[1]) != sum(change.after is None for change in changes):
         return Simulation(problem=phrase("manager.apt.unread"))
-    return Simulation(changes=changes)
+    older = _DOWNGRADED.search(told.stdout)
+    return Simulation(changes=changes, downgraded=tuple(older[1].split()) if older else ())
 
 
 def foresee(argv: Argv, host: Host) -> Simulation:

@@ -34,6 +34,8 @@ class Simulation(Record):
     disk_bytes: int | None = None
     """Announced growth after unpacking; negative when space becomes free."""
     problem: Words | None = None
+    downgraded: tuple[str, ...] = ()
+    """The names of the packages that would go back to an older version, where the manager says so."""
 
     @property
     def removed(self) -> tuple[str, ...]:

@@ -70,6 +70,7 @@ def check(
     _spare_protected(simulation, kernel)
     _refuse_others(simulation, lambda name: any(fnmatchcase(name.partition(":")[0], allowed) for allowed in action.may_remove))
     _respect_holds(simulation, held)
+    _refuse_older(simulation, action)
     check_space(simulation, host, aside)
 
 
@@ -94,6 +95,16 @@ def _respect_holds(simulation: Simulation, held: frozenset[str]) -> None:
     changed = [change.name for change in simulation.replaced if change.name in held]
     if changed:
         raise PreflightError("packages-held", packages=" ".join(changed))
+
+
+def _refuse_older(simulation: Simulation, action: Packages) -> None:
+    """Raise when the transaction would take a package back to an older version that the action does not name."""
+    if simulation.downgraded:
+        unnamed = [
+            name for name in simulation.downgraded if not any(fnmatchcase(name.partition(":")[0], one) for one in action.may_downgrade)
+        ]
+        if unnamed:
+            raise PreflightError("downgrade-refused", packages=" ".join(unnamed), count=len(unnamed))
 
 
 _KEPT = "/var/lib/bringup"

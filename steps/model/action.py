@@ -158,14 +158,16 @@ class Keep(Action, tag=True):
 class Packages(Action, tag=True):
     """Packages of the system's own manager, "name" or "name=version".
 
-    Simulated first: a removal that is not in `may_remove` stops the run before it starts. Undo puts back every version,
-    automatic mark and removed package as the return point has them.
+    Simulated first: a removal that is not in `may_remove`, or a step back that is not in `may_downgrade`, stops the run before it
+    starts. Undo puts back every version, automatic mark and removed package as the return point has them.
     """
 
     manager: ManagerName
     install: tuple[str, ...] = ()
     may_remove: tuple[str, ...] = ()
     """Names or shell patterns; the desktop, network and SSH are never removed, whatever stands here."""
+    may_downgrade: tuple[str, ...] = ()
+    """Names or shell patterns of packages that may go back to an older version: none unless the plan goes back on purpose."""
     refresh: bool = False
     """Whether the package lists are fetched first."""
 
@@ -179,6 +181,7 @@ def installing(
     versions: Mapping[str, str | None] | None = None,
     why: Words = "",
     may_remove: tuple[str, ...] = (),
+    may_downgrade: tuple[str, ...] = (),
     refresh: bool = False,
     needs: tuple[str, ...] = (),
     done_when: tuple[Probe, ...] = (),
@@ -204,6 +207,7 @@ def installing(
         manager=manager,
         install=packages,
         may_remove=may_remove,
+        may_downgrade=may_downgrade,
         refresh=refresh,
         done_when=(PackagesAre(manager=manager, packages=named if versions is None else versions), *done_when),
         download_bytes=download_bytes,

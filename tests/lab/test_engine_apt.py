@@ -9,8 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from steps.compat import driver_plan
+from steps.compat.case import Case
 from steps.engine import client, journal
 from steps.engine.waiting import processes_of
 from steps.host.local import LocalHost
@@ -19,10 +22,13 @@ from steps.managers import apt_repository, apt_state
 from steps.managers.base import Snapshot, manager
 from steps.model.action import ModuleBuilt, Write, installing
 from steps.model.base import Phrase
+from steps.model.machine import Package
+from steps.model.plan import Target
 from tests.engine_kit import ended, kill_runner, output, plan_of, statuses, wait_until
 from tests.lab import catalogue, modules
 from tests.lab.debs import Deb, pack
 from tests.lab.lab import LabMachine
+from tests.test_compat_cases import machine, profile
 from tui.reasons import deciding
 
 pytestmark = pytest.mark.lab
@@ -306,6 +312,34 @@ def offline() -> None:
     assert module.read_bytes() == modules.module("570.124.06")
 
 
+def older() -> None:
+    """The driver that went wrong is taken back to the branch before it, as it is planned; undo goes forward again."""
+    built = ModuleBuilt(module="nvidia", kernel=modules.KERNEL)
+    new = installing("apt", "a.new", "t", ("linux-headers-amd64", "nvidia-open=580.*"), done_when=(built,))
+    first = client.start(plan_of(*apt_repository.nvidia_repository(catalogue.NVIDIA_URL), new, root=ROOT), sudo=None)
+    assert ended(first, 120).status == "done", output(first, "a.new")
+    before = snapshot()
+    there = tuple(Package(name=name, version=row.version) for name, row in before.packages.items() if "nvidia" in name)
+    here = machine("t4", system="debian 12", kernel=modules.KERNEL, driver="580.82.07")
+    here = msgspec.structs.replace(here, driver=msgspec.structs.replace(here.driver, packages=there))
+    answers = profile(driver_branch="570", driver_flavor="open", driver_source="nvidia-repo")
+    actions = driver_plan.plan(Case(here, answers), Target(root=ROOT, kernel=modules.KERNEL))
+    second = client.start(plan_of(*actions, root=ROOT), sudo=None)
+    assert ended(second, 240).status == "done", output(second, "driver.install")
+    module = Path(ROOT, f"lib/modules/{modules.KERNEL}/updates/dkms/nvidia.ko")
+    assert module.read_bytes() == modules.module("570.124.06", modules.OPEN)
+    versions = {
+        row.version
+        for name, row in snapshot().packages.items()
+        if name in before.packages and before.packages[name].version == "580.82.07-1"
+    }
+    assert versions == {"570.124.06-1"}
+    second.undo()
+    assert ended(second, 240).status == "undone", (second.state(), output(second, "driver.install")[-3000:])
+    assert snapshot() == before
+    assert module.read_bytes() == modules.module("580.82.07", modules.OPEN)
+
+
 def left_out() -> None:
     """A package that cannot be configured is left out: it is taken back first, so that what comes after it can be installed."""
     before = snapshot()
@@ -343,6 +377,7 @@ _SCENES = (
     held,
     contradicted,
     offline,
+    older,
     left_out,
 )
 SCENES = {scene.__name__: scene for scene in _SCENES}

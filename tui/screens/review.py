@@ -137,7 +137,9 @@ class ReviewScreen(MenuPage):
     def _action(self, number: int, action: AnyAction, columns: int, *, rows: int = 2) -> list[Line]:
         """Return one action in at most so many rows, with what a person should know before."""
         words = ""
-        if isinstance(action, Packages) and action.may_remove:
+        if isinstance(action, Packages) and action.may_downgrade:
+            words = self.shell.say(ui("review.goes-back"))
+        elif isinstance(action, Packages) and action.may_remove:
             words = self.shell.say(ui("review.replaces"))
         elif isinstance(action, Reboot):
             words = self.shell.say(ui("review.reboots"))
