@@ -515,3 +515,15 @@ def test_the_cards_below_a_bond_or_bridge_are_known_through_every_floor_and_a_me
         "docker0": ("virtual", None, set()),
         "veth7": ("virtual", "docker0", set()),
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "stream"),
+    [
+        ("[nvidia-driver]\nname=nvidia-driver\nstream=570-open\nprofiles=\nstate=enabled\n", "570-open"),
+        ("[nvidia-driver]\nname=nvidia-driver\nstream=\nprofiles=\nstate=\n", None),
+    ],
+)
+def test_the_stream_that_dnf_has_enabled_for_the_driver_is_read(text: str, stream: str | None) -> None:
+    assert detect(recorded(files={"/etc/dnf/modules.d/nvidia-driver.module": text})).driver.stream == stream
+    assert detect(recorded(files={})).driver.stream is None

@@ -164,6 +164,8 @@ def test_installing_is_done_when_the_versions_match_their_patterns() -> None:
     [
         ("ii ", "580.82-1", True),
         ("ii ", "570.1-1", False),
+        ("ii ", "3:580.82-1", True),
+        ("ii ", "580:570.1-1", False),
         ("iF ", "580.82-1", False),
         ("rc ", "580.82-1", False),
         ("hi ", "580.82-1", True),

@@ -414,7 +414,65 @@ def test_rocky_takes_the_repositorys_own_file_and_a_stream() -> None:
     stream = actions["repository.stream"]
     assert isinstance(stream, Run)
     assert stream.argv[-1] == "nvidia-driver:580-open"
-    assert packages(actions["driver.install"]) == ("nvidia-open",)
+    assert stream.undo == (Command(argv=("dnf", "-y", "module", "reset", "nvidia-driver")),)
+    assert "repository.stream-reset" not in actions
+    install = actions["driver.install"]
+    assert packages(install) == ("nvidia-open=580.*",)
+    assert PackagesAre(manager="dnf", packages={"nvidia-open": "580.*"}) in install.done_when
+    assert "driver-branch-not-held" not in {finding.code for finding in driver.check(here, answers)}
+
+
+def test_another_stream_is_let_go_first_and_undo_enables_it_again_before_its_packages_come_back() -> None:
+    here = machine("4090", system="rocky 9.4", kernel="5.14.0-427.el9.x86_64", driver="570.124.06")
+    here = msgspec.structs.replace(here, driver=msgspec.structs.replace(here.driver, stream="570-open"))
+    answers = profile(driver_branch="580", driver_flavor="open", driver_source="nvidia-repo")
+    actions = planned(here, answers)
+    order = list(actions)
+    was = (
+        Command(argv=("dnf", "-y", "module", "reset", "nvidia-driver")),
+        Command(argv=("dnf", "-y", "module", "enable", "nvidia-driver:570-open")),
+    )
+
+    steps = [actions[name] for name in ("repository.stream-reset", "repository.stream", "driver.branch-seen")]
+    assert [step.undo for step in steps if isinstance(step, Run)] == [was, was, was]
+    assert steps[0].argv == ("dnf", "-y", "module", "reset", "nvidia-driver") if isinstance(steps[0], Run) else False
+    assert order.index("repository.stream-reset") + 1 == order.index("repository.stream") < order.index("driver.install")
+    assert order.index("driver.install") < order.index("driver.branch-seen")
+    assert "repository.stream-reset" not in planned(
+        msgspec.structs.replace(here, driver=msgspec.structs.replace(here.driver, stream="580-open")), answers
+    )
+
+
+def test_without_streams_dnf_is_locked_to_the_branch_and_each_part_is_named_with_it() -> None:
+    here = machine("4090", system="rocky 10.0", kernel="6.12.0-55.el10.x86_64")
+    answers = profile(driver_branch="580", driver_flavor="open", driver_source="nvidia-repo")
+    actions = planned(here, answers)
+    order = list(actions)
+
+    install = actions["driver.install"]
+    assert packages(install) == ("nvidia-open=580.*", "kmod-nvidia-open-dkms=580.*", "nvidia-driver-cuda=580.*")
+    assert packages(actions["repository.lock-tool"]) == ("python3-dnf-plugin-versionlock",)
+    gone, lock, seen = actions["repository.unlock"], actions["repository.lock"], actions["driver.branch-seen"]
+    assert isinstance(gone, Run)
+    assert isinstance(lock, Run)
+    assert isinstance(seen, Run)
+    assert "*nvidia*-3:570.*" in gone.argv
+    assert "*nvidia*-3:580.*" not in gone.argv
+    assert lock.argv == ("dnf", "-y", "versionlock", "add", "*nvidia*-3:580.*")
+    back = (Command(argv=("dnf", "-y", "versionlock", "delete", "*nvidia*-3:580.*")),)
+    assert (lock.undo, seen.undo) == (back, back)
+    names = ["repository.lock-tool", "repository.lock-kept", "repository.unlock", "repository.lock", "driver.install", "driver.branch-seen"]
+    assert [name for name in order if name in names] == names
+    assert "driver-branch-not-held" not in {finding.code for finding in driver.check(here, answers)}
+
+
+def test_where_no_lock_can_be_taken_back_the_branch_is_named_and_said_not_to_be_held() -> None:
+    here = machine("4090", system="fedora 44", kernel="7.2.6-200.fc44.x86_64")
+    answers = profile(driver_branch="580", driver_flavor="proprietary", driver_source="nvidia-repo")
+    actions = planned(here, answers)
+    assert packages(actions["driver.install"]) == ("cuda-drivers=580.*", "kmod-nvidia-latest-dkms=580.*", "nvidia-driver-cuda=580.*")
+    assert "repository.lock" not in actions
+    assert {finding.code: finding.severity for finding in driver.check(here, answers)}["driver-branch-not-held"] == "warning"
 
 
 SWITCHED = ("h100",) * 8

@@ -80,6 +80,12 @@ class CudaRepository(Record):
     arches: tuple[str, ...]
     first_cuda: str | None = None
     last_cuda: str | None = None
+    streams: bool = False
+    """Whether each branch of the driver is a module stream of dnf's."""
+    lock_tool: str | None = None
+    """The package of `dnf versionlock` where that keeps a branch; `None` where streams do, or nothing is known to."""
+    lock: str | None = None
+    """Which packages of `{branch}` are locked."""
     url: str
     key_file: str | None = None
     note: str | None = None

@@ -62,8 +62,12 @@ def packages(case: Case) -> tuple[str, ...]:
     """Return the packages of the planned driver; empty when we know none for this system and source."""
     driver, row = case.driver, case.distribution
     if driver.source == "nvidia-repo":
-        pinned = f"={driver.branch}.*" if row is None or row.manager == "apt" else ""
-        return (("nvidia-open" if driver.flavor == "open" else "cuda-drivers") + pinned,)
+        pinned = f"={driver.branch}.*" if row is None or row.manager in ("apt", "dnf") else ""
+        whole = "nvidia-open" if driver.flavor == "open" else "cuda-drivers"
+        # The one package alone may leave what it needs to the newest branch: its modules and its libraries are named with it.
+        modules = "kmod-nvidia-open-dkms" if driver.flavor == "open" else "kmod-nvidia-latest-dkms"
+        beside = (modules, "nvidia-driver-cuda") if row is not None and row.manager == "dnf" and not _streamed(case) else ()
+        return tuple(name + pinned for name in (whole, *beside))
     if driver.source == "rpmfusion":
         last = number(driver.branch or "") == (580,) and any(gpu.row and gpu.row.last_branch for gpu in case.gpus)
         return ("akmod-nvidia-580xx", "xorg-x11-drv-nvidia-580xx-cuda") if last else ("akmod-nvidia", "xorg-x11-drv-nvidia-cuda")
@@ -77,6 +81,11 @@ def packages(case: Case) -> tuple[str, ...]:
     if prebuilt(case) and row.signed_package:
         return (row.signed_package.format(variant=variant, flavour=kernel_flavour(case)), *names)
     return names
+
+
+def _streamed(case: Case) -> bool:
+    """Return whether a module stream has only packages of the branch."""
+    return case.repository is not None and case.repository.streams
 
 
 def _of_branch(name: str, branch: str, row: Distribution) -> str:

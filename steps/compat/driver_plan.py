@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steps import resources
-from steps.compat import driver_packages, extra_sources
+from steps.compat import driver_packages, driver_sources, extra_sources
 from steps.compat.case import Case
 from steps.compat.next_boot import kernel_by_itself
 from steps.compat.system_rules import signed
@@ -13,10 +13,8 @@ from steps.model.action import (
     NEIGHBOURS,
     AnyAction,
     Command,
-    ManagerName,
     ModuleBuilt,
     Reboot,
-    RemovePath,
     Run,
     Service,
     Succeeds,
@@ -39,10 +37,11 @@ def plan(case: Case, target: Target) -> tuple[AnyAction, ...]:
         *_neighbours(case, target),
         *_headers(case, kernel),
         *extra_sources.plan(case),
-        *_repository(case),
+        *driver_sources.plan(case),
         *_uninstall(case),
         *_stillness(case, names),
         install,
+        *driver_sources.afterwards(case),
         *_key(case, target),
         *_afterwards(case, target),
         *_fabric(case, target),
@@ -88,67 +87,6 @@ def _headers(case: Case, kernel: str | None) -> tuple[AnyAction, ...]:
     )
 
 
-def _repository(case: Case) -> tuple[AnyAction, ...]:
-    """Return what makes the source of the packages known."""
-    row, url = case.distribution, driver_packages.repository_url(case)
-    manager = row.manager if row else "apt"
-    if case.driver.source == "nvidia-repo" and url:
-        if manager == "apt":
-            return (*apt_repository.nvidia_repository(url), _pin(case))
-        return (*repository_file(case, url, manager), *_stream(case))
-    if case.driver.source == "distro" and row and row.components and row.codename:
-        known = driver_packages.packages(case)[0].partition("=")[0]
-        pin = (_pin(case),) if _pinned(case) else ()
-        return (*apt_repository.debian_components(row.codename, known), *pin)
-    if case.driver.source == "ppa":
-        argv = ("add-apt-repository", "--yes", "ppa:graphics-drivers/ppa")
-        return (Run(id="repository.ppa", title=phrase("driver.action.ppa"), lane="packages", argv=argv, seconds=20),)
-    return ()
-
-
-def _pinned(case: Case) -> bool:
-    """Return whether a pin has to say which branch a distribution's archive gives."""
-    return case.driver.source == "distro" and (driver_packages.astray(case) or driver_packages.older(case))
-
-
-def _pin(case: Case) -> AnyAction:
-    return apt_repository.branch_pin(case.driver.branch or "", older=driver_packages.older(case))
-
-
-def repository_file(case: Case, url: str, manager: ManagerName) -> tuple[AnyAction, ...]:
-    """Return what makes NVIDIA's repository known to dnf or zypper, which read one file of the repository's own."""
-    token = case.repository.token if case.repository else "?"
-    title = phrase("driver.action.repository-file", token=token)
-    if manager == "zypper":
-        argv: tuple[str, ...] = ("zypper", "--non-interactive", "addrepo", "--refresh", url, f"cuda-{token}")
-        return (Run(id="repository.source", title=title, lane="packages", argv=argv, seconds=5),)
-    path = f"/etc/yum.repos.d/cuda-{token}.repo"
-    argv = ("curl", "--fail", "--silent", "--show-error", "--location", "--output", path, f"{url}cuda-{token}.repo")
-    there = Succeeds(argv=("test", "-s", path))
-    return (
-        Run(id="repository.source", title=title, lane="packages", argv=argv, done_when=(there,), undo=(RemovePath(path=path),), seconds=5),
-    )
-
-
-def _stream(case: Case) -> tuple[AnyAction, ...]:
-    """Return what chooses the branch where drivers come as module streams."""
-    if case.repository is None or case.repository.token not in ("rhel8", "rhel9", "amzn2023"):
-        return ()
-    stream = f"nvidia-driver:{case.driver.branch}" + ("-open" if case.driver.flavor == "open" else "")
-    argv = ("dnf", "-y", "module", "enable", stream)
-    back = Command(argv=("dnf", "-y", "module", "reset", "nvidia-driver"))
-    return (
-        Run(
-            id="repository.stream",
-            title=phrase("driver.action.stream", stream=stream),
-            lane="packages",
-            argv=argv,
-            undo=(back,),
-            seconds=10,
-        ),
-    )
-
-
 def _uninstall(case: Case) -> tuple[AnyAction, ...]:
     """Return what takes away a driver that NVIDIA's installer wrote: it would shadow the packages."""
     if case.machine.driver.source not in ("runfile", "mixed"):
@@ -182,7 +120,7 @@ def _install(case: Case, names: tuple[str, ...], kernel: str | None) -> AnyActio
         title,
         (*names, *tools),
         why=why,
-        needs=(apt_repository.BRANCH,) if _pinned(case) else (),
+        needs=(apt_repository.BRANCH,) if driver_sources.pinned(case) else (),
         may_remove=driver_packages.REPLACED if apt and case.machine.driver.packages else (),
         may_downgrade=apt_repository.DRIVER_PACKAGES if driver_packages.older(case) else (),
         refresh=apt and case.driver.source == "distro",

@@ -8,6 +8,7 @@ from itertools import chain
 from steps.catalog.versions import number
 from steps.compat.case import Case, Gpu
 from steps.compat.driver_packages import FABRIC_GUIDE, fabric_manager, switched
+from steps.compat.driver_sources import branch_not_held
 from steps.compat.extra_sources import source_unknown
 from steps.compat.findings import Bound, beyond, driver_finding
 from steps.compat.offer_rules import driver_not_in_lists
@@ -214,6 +215,7 @@ RULES: tuple[Callable[[Case], Found], ...] = (
     driver_offer_unknown,
     driver_not_in_lists,
     source_unknown,
+    branch_not_held,
     fabric_manager_unknown,
     kernel_too_new_for_driver,
     secure_boot_unsigned_module,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from steps.catalog.versions import line
 from steps.compat import driver_packages, forward
 from steps.compat.case import Case
-from steps.compat.driver_plan import repository_file
+from steps.compat.driver_sources import repository_file
 from steps.compat.library_rules import cudnn_row, nccl_rows
 from steps.managers import apt_repository
 from steps.model.action import AnyAction, Command, ManagerName, Packages, Run, Write, installing

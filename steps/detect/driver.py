@@ -42,8 +42,15 @@ def driver(host: Probes, cards: tuple[Accelerator, ...], smi: Smi, packages: Pac
         modules=modules.modules(host, os.kernel, nvidia=nvidia),
         leftovers=modules.leftovers(host) if nvidia or found.source is not None else (),
         nouveau=modules.nouveau(host, nvidia=nvidia),
+        stream=_stream(host),
         fabric_manager=_fabric_manager(host, bus),
     )
+
+
+def _stream(host: Probes) -> str | None:
+    """Return the module stream that dnf has enabled for the driver."""
+    said = dict(re.findall(r"^(\w+) *= *(\S+)$", host.read("/etc/dnf/modules.d/nvidia-driver.module") or "", re.MULTILINE))
+    return said.get("stream") if said.get("state") == "enabled" else None
 
 
 def _fabric_manager(host: Probes, bus: tuple[Device, ...]) -> str | None:

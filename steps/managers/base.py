@@ -233,7 +233,8 @@ def packages_are(probe: PackagesAre, host: Host) -> bool | None:
         if name not in found:
             return None
         version = found[name]
-        if version is None or (wanted is not None and not fnmatchcase(version, wanted)):
+        # An epoch that is not said does not count.
+        if version is None or (wanted is not None and not any(fnmatchcase(one, wanted) for one in (version, version.partition(":")[2]))):
             return False
     return True
 

@@ -295,6 +295,8 @@ class Driver(Record):
     """What NVIDIA's own installer left on disk."""
     nouveau: Literal["loaded", "blacklisted", "free"] | None = None
     """Whether the kernel's own driver holds cards, is kept out, or may come at the next boot."""
+    stream: str | None = None
+    """The module stream of dnf's that is enabled for NVIDIA's driver (`580-open`); `None` without one, or when not known."""
     fabric_manager: str | None = None
     """What systemd says of the service that joins NVSwitches (`active`, `failed` …); `None` without NVSwitches or when not known."""
 

@@ -8,8 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from steps.compat import driver_plan
+from steps.compat.case import Case
 from steps.engine import client
 from steps.errors import PreflightError
 from steps.host.local import LocalHost
@@ -17,8 +20,11 @@ from steps.managers import preflight
 from steps.managers.base import Snapshot, manager
 from steps.model.action import installing
 from steps.model.base import Phrase
+from steps.model.plan import Target
 from tests.engine_kit import ended, output, plan_of
 from tests.lab.lab import LabMachine
+from tests.test_compat_cases import machine as machine_of
+from tests.test_compat_cases import profile
 
 pytestmark = [
     pytest.mark.lab,
@@ -26,6 +32,7 @@ pytestmark = [
         any(shutil.which(program) is None for program in ("dnf", "rpmbuild", "createrepo_c")), reason="needs dnf, rpm, createrepo-c"
     ),
 ]
+_LOCKING = Path("/usr/lib/python3/dist-packages/dnf-plugins/versionlock.py")
 LONG = "lab-package-with-a-name-that-is-too-long-for-its-column"
 _SPEC = """\
 Name: {name}
@@ -69,14 +76,19 @@ def stage() -> Path:
         ("lab-twice", "1.0", ""),
         ("lab-twice", "2.0", ""),
     ):
-        spec = lab / f"{name}-{version}.spec"
-        spec.write_text(_SPEC.format(name=name, version=version, relations=relations))
-        defines = ("--define", f"_topdir {lab}/build", "--define", f"_rpmdir {packages}")
-        subprocess.run(("rpmbuild", "--quiet", "-bb", *defines, str(spec)), check=True, capture_output=True)
+        build(packages, f"{name}-{version}", _SPEC.format(name=name, version=version, relations=relations))
     subprocess.run(("createrepo_c", "-q", str(packages)), check=True)
     Path("/etc/yum.repos.d/lab.repo").write_text(f"[lab]\nname=lab\nbaseurl=file://{packages}\ngpgcheck=0\n")
     subprocess.run(("dnf", "-y", "-q", "install", "lab-driver-1.0", "lab-rival"), check=True, capture_output=True)
     return packages
+
+
+def build(packages: Path, title: str, spec: str) -> None:
+    """Build one package into the repository's folder."""
+    path = packages.parent / f"{title}.spec"
+    path.write_text(spec)
+    defines = ("--define", f"_topdir {packages.parent}/build", "--define", f"_rpmdir {packages}")
+    subprocess.run(("rpmbuild", "--quiet", "-bb", *defines, str(path)), check=True, capture_output=True)
 
 
 def snapshot() -> Snapshot:
@@ -133,17 +145,83 @@ def there_and_back(packages: Path) -> None:
     assert sorted(path.name for path in Path("/opt/lab").iterdir()) == ["lab-driver", "lab-rival"]
 
 
+_NVIDIA = """\
+Name: {name}
+Epoch: 3
+Version: {version}
+Release: 1
+Summary: lab
+License: none
+BuildArch: noarch
+{relations}
+%description
+lab
+%files
+"""
+
+
+def branches(packages: Path) -> None:
+    """The driver is taken back from branch 590 to 580 and kept there, as it is planned; undo goes forward again, with the old lock."""
+    for version in ("570.1", "580.1", "580.2", "590.1"):
+        for name, relations in (
+            ("nvidia-open", "Requires: nvidia-driver-cuda, kmod-nvidia-open-dkms"),
+            ("nvidia-driver-cuda", f"Requires: nvidia-driver-cuda-libs = 3:{version}"),
+            ("nvidia-driver-cuda-libs", ""),
+            ("kmod-nvidia-open-dkms", ""),
+        ):
+            build(packages, f"{name}-{version}", _NVIDIA.format(name=name, version=version, relations=relations))
+    build(packages, "nvidia-container-toolkit-1.17", _SPEC.format(name="nvidia-container-toolkit", version="1.17", relations=""))
+    subprocess.run(("createrepo_c", "-q", str(packages)), check=True)
+    subprocess.run(("dnf", "-y", "-q", "--refresh", "install", "nvidia-open-590.1"), check=True, capture_output=True)
+    locks = Path("/etc/dnf/plugins/versionlock.list")
+    locks.write_text("nvidia-open-3:590.1-1.*\nlab-data-0:1.0-1.*\n")
+    before, written = snapshot(), locks.read_text()
+    here = machine_of("4090", system="rocky 10.0", kernel="6.12.0-55.el10.x86_64")
+    answers = profile(driver_branch="580", driver_flavor="open", driver_source="nvidia-repo")
+    wanted = ("repository.lock-kept", "repository.unlock", "repository.lock", "driver.install", "driver.branch-seen")
+    planned = [action for action in driver_plan.plan(Case(here, answers), Target()) if action.id in wanted]
+    assert tuple(action.id for action in planned) == wanted
+    # No module is built in a lab's noarch package.
+    actions = [
+        msgspec.structs.replace(action, done_when=action.done_when[:1]) if action.id == "driver.install" else action for action in planned
+    ]
+    handle = client.start(plan_of(*actions), sudo=None)
+    assert ended(handle, 240).status == "done", [output(handle, action.id)[-1500:] for action in actions]
+    names = ("nvidia-open", "nvidia-driver-cuda", "nvidia-driver-cuda-libs", "kmod-nvidia-open-dkms")
+    assert {snapshot().packages[name].version for name in names} == {"3:580.2-1"}
+    subprocess.run(("dnf", "-y", "-q", "upgrade"), check=True, capture_output=True)
+    subprocess.run(("dnf", "-y", "-q", "install", "nvidia-container-toolkit"), check=True, capture_output=True)
+    assert {snapshot().packages[name].version for name in names} == {"3:580.2-1"}
+    subprocess.run(("dnf", "-y", "-q", "history", "undo", "last"), check=True, capture_output=True)
+    handle.undo()
+    assert ended(handle, 240).status == "undone", (handle.state(), output(handle, "driver.install")[-3000:])
+    assert snapshot().packages == before.packages
+    assert locks.read_text() == written
+
+
 # --- what pytest sees --------------------------------------------------------------------------------
 
 
-def test_the_engine_changes_packages_with_a_real_dnf_and_takes_them_back(machine: LabMachine) -> None:
-    ran = machine.run(sys.executable, "-m", "tests.lab.test_dnf", inside=False, env={"SUDO_UID": ""}, timeout=400)
+def run(machine: LabMachine, scene: str) -> None:
+    ran = machine.run(sys.executable, "-m", "tests.lab.test_dnf", scene, inside=False, env={"SUDO_UID": ""}, timeout=400)
     assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_the_engine_changes_packages_with_a_real_dnf_and_takes_them_back(machine: LabMachine) -> None:
+    run(machine, "packages")
+
+
+@pytest.mark.skipif(not _LOCKING.exists(), reason="needs dnf-plugins-core")
+def test_a_branch_is_taken_back_and_locked_with_a_real_dnf(machine: LabMachine) -> None:
+    run(machine, "branches")
 
 
 if __name__ == "__main__":
     os.environ.pop("BRINGUP_STATE", None)
     rpms = stage()
-    refused()
-    cut_off(rpms)
-    there_and_back(rpms)
+    if sys.argv[1] == "branches":
+        branches(rpms)
+    else:
+        refused()
+        cut_off(rpms)
+        there_and_back(rpms)
