@@ -32,6 +32,16 @@ def test_every_set_is_whole_and_without_an_error_on_real_machines(name: str, row
     assert [one.code for one in solve.judge_frameworks(here, best) if one.severity == "error"] == []
 
 
+def test_an_older_pytorch_brings_the_transformers_that_its_extra_still_takes() -> None:
+    server = next(row for row in SETS if row.name == "server")
+    best = package_sets.advised(captured("k80x2-board-legacy470"), server).choices
+    assert best is not None
+    assert (best.frameworks["torch"], best.frameworks["transformers"]) == ("2.3.1", "5.0.0")
+    asked = answered(best, {"frameworks.transformers": "5.24.0"})
+    (found,) = (one for one in solve.judge_frameworks(captured("k80x2-board-legacy470"), asked) if one.severity == "error")
+    assert any("torch>=2.6" in text.say("en", one) for one in found.because)
+
+
 def test_beside_an_older_driver_that_is_kept_every_row_is_taken_in_the_build_that_goes_with_it() -> None:
     here = captured("rtx4090x4-epyc")
     keeping = answered(Profile(), {"driver.source": "keep"})

@@ -115,6 +115,8 @@ class OtherRelease(Record):
     uploaded: str | None = None
     requires_python: str | None = None
     requires: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    """What its own metadata asks of companions, which it has as an extra only."""
     pythons: tuple[str, ...] = ()
     glibc: str | None = None
     compute_capability: str | None = None

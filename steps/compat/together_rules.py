@@ -179,7 +179,7 @@ def _exact_torch(case: Case) -> tuple[Finding, ...]:
     for row in case.others:
         if row.package in ("torchvision", "torchaudio"):
             continue
-        need = next((spec for spec in map(_parsed, row.requires) if spec and spec.name == "torch"), None)
+        need = next((spec for spec in map(_parsed, (*row.requires, *row.beside)) if spec and spec.name == "torch"), None)
         if need and not _contains(need, torch):
             because = (phrase("frameworks.because.wants", name=f"{row.package} {row.version}", spec=str(need)),)
             found.append(_conflict(case, "torch", row.package, because, row.source))
