@@ -48,7 +48,7 @@ def logged(text: str) -> Diagnosis:
         ("rtx5090-u2404-fresh", "cuda-build-any-driver", "+cu130 "),
         ("xe9680-mi300x", "rocm-build", "+rocm"),
         ("nogpu-dell-r6515", "no-card", "bringup detect"),
-        ("gtx1080ti-u1804", "build-with-driver", "recommend --want torch"),  # driver 430
+        ("gtx1080ti-u1804", "build-needs-driver", "apply"),  # driver 430
     ],
 )
 def test_the_build_of_pytorch_is_one_that_runs_on_that_machine(machine: str, key: str, build: str) -> None:
@@ -73,6 +73,26 @@ def test_an_old_card_gets_the_last_build_with_its_code() -> None:
     ((key, command),) = told(logged(text))
     assert key == "older-build"
     assert "+cu126" in command
+
+
+_BLACKWELL = (
+    "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current PyTorch installation.\n"
+    "The current PyTorch install supports CUDA capabilities sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90.\n"
+    "RuntimeError: CUDA error: no kernel image is available for execution on the device\n"
+)
+
+
+def test_the_card_that_was_named_and_the_driver_that_is_here_decide_the_build_together() -> None:
+    cause = on("rtx4090x4-epyc", _BLACKWELL)  # driver 550 runs no build with code for Blackwell
+    ((key, command),) = told(cause)
+    assert (cause.id, key) == ("wheel-lacks-gpu-kernels", "build-needs-driver")
+    assert "apply" in command
+    assert {"driver": "550", "least": "570"}.items() <= {
+        name: str(value).partition(".")[0] for name, value in cause.repair.steps[0].says.params.items()
+    }.items()
+    ((key, command),) = told(logged(_BLACKWELL))
+    assert key == "newer-build"
+    assert "+cu13" in command or "+cu128" in command
 
 
 _LT12 = "cannot open shared object file: No such file or directory\n"

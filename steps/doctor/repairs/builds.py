@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from steps.catalog.frameworks import TorchRelease, variant_of
+from steps.catalog.stack import architecture_of
 from steps.catalog.versions import line, number
 from steps.compat.candidates import KEEP, NO_DRIVER, torch_candidates
 from steps.compat.case import Case, installed_driver
@@ -21,7 +22,7 @@ from steps.doctor.events.python import CardUnfit
 from steps.doctor.evidence import Evidence
 from steps.doctor.together import all_cards
 from steps.model.base import Record
-from steps.model.machine import Accelerator, Machine, judged
+from steps.model.machine import Accelerator, Driver, Machine, judged
 from steps.model.profile import answered
 
 
@@ -59,6 +60,34 @@ def _named(seen: Evidence) -> Iterator[Accelerator]:
     for unfit in seen.all(CardUnfit):
         if unfit.capability is not None:
             yield Accelerator(vendor="nvidia", name=unfit.card, compute_capability=".".join(map(str, unfit.capability)))
+
+
+def with_refused(seen: Evidence, machine: Machine) -> Machine:
+    """Return the machine with the cards that a build said it has no code for, where none of such a capability was seen here.
+
+    A log may speak of a card that is no longer in, or of another machine: the build has to have code for it all the same.
+    """
+    here = {card.compute_capability for card in judged(machine)}
+    spelt = {unfit: ".".join(map(str, unfit.capability)) for unfit in seen.all(CardUnfit) if unfit.capability is not None}
+    refused = {
+        own: Accelerator(vendor="nvidia", name=unfit.card, compute_capability=own) for unfit, own in spelt.items() if own not in here
+    }
+    return msgspec.structs.replace(machine, accelerators=(*machine.accelerators, *refused.values()))
+
+
+def least_driver(seen: Evidence, machine: Machine, path: str | None) -> str | None:
+    """Return the oldest driver for these cards and a build with code for them, whatever the driver here; `None` where no build is known."""
+    build = torch_build(seen, machine, path, same=False) or torch_build(
+        seen, msgspec.structs.replace(machine, driver=Driver()), path, same=False
+    )
+    floors = [one for one in (build.least if build else None, first_branch(machine)) if one]
+    return max(floors, key=number) if build and floors else None
+
+
+def first_branch(machine: Machine) -> str | None:
+    """Return the first branch of the driver that knows all cards of NVIDIA's; `None` where that is not known of any."""
+    rows = [architecture_of(None, card.compute_capability, None) for card in judged(machine) if card.vendor == "nvidia"]
+    return max((row.first_branch for row in rows if row and row.first_branch), key=number, default=None)
 
 
 def cardless(seen: Evidence, machine: Machine) -> bool:

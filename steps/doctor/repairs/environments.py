@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from steps.catalog import stack
+from steps.catalog.versions import at_least
 from steps.compat.case import installed_driver
 from steps.detect.environments import environments
 from steps.doctor.diagnosis import Proof, Step
@@ -17,7 +18,7 @@ from steps.doctor.events.builds import Wheel
 from steps.doctor.events.libraries import LibrariesSkipped
 from steps.doctor.evidence import Evidence
 from steps.doctor.repairs.base import Plan, command_proof, made_of, person, proof, repairs, run
-from steps.doctor.repairs.builds import cardless, cuda_major, jax_of, machine_of, torch_build
+from steps.doctor.repairs.builds import cardless, cuda_major, first_branch, jax_of, least_driver, machine_of, torch_build, with_refused
 from steps.doctor.rules.base import Candidate
 from steps.errors import PreflightError
 from steps.host.trusted_path import person_home, person_uid, roots_alone, works_on
@@ -27,7 +28,7 @@ from steps.managers.makers import Argv, adding
 from steps.managers.python import LEAST_DEPTH
 from steps.model.action import Keep, Run, Succeeds
 from steps.model.base import Param, phrase
-from steps.model.machine import judged
+from steps.model.machine import Machine, judged
 from steps.model.profile import Profile
 
 _INDEX = "https://download.pytorch.org/whl"
@@ -129,25 +130,41 @@ def _done_by(step: Step, by: Literal["root", "user"], env: Mapping[str, str]) ->
     return msgspec.structs.replace(step, actions=actions)
 
 
-def torch_step(seen: Evidence, candidate: Candidate, key: str, *, same: bool = True) -> tuple[Step, ...]:
+def torch_step(seen: Evidence, candidate: Candidate, key: str, *, same: bool = True, refused: bool = False) -> tuple[Step, ...]:
     """Return what installs the build of PyTorch that runs here; with `same` of the release that is here, if there is one.
 
-    A person's where no build is known to run, and where no card was found that a build could be for.
+    With `refused` it has code for the cards too that a build said it has none for. A person's where no build is known to run, and
+    where no card was found that a build could be for.
     """
-    machine = machine_of(seen)
+    machine = with_refused(seen, machine_of(seen)) if refused else machine_of(seen)
     if cardless(seen, machine):
         return (_without_card(),)
-    build = torch_build(seen, machine, environment_of(seen, candidate, "torch"), same=same)
-    if build is None:
-        driver, _ = installed_driver(machine)
-        words = {"driver": driver} if driver and judged(machine) else {}
-        return (person("build-with-driver" if words else "build-by-hand", "bringup", "recommend", "--want", "torch", **words),)
+    path = environment_of(seen, candidate, "torch")
+    build = torch_build(seen, machine, path, same=same)
+    if build is None or (refused and _behind(build.driver, first_branch(machine))):
+        return (_no_build(seen, machine, path),)
     names = (f"torch=={build.version}+{build.variant}", *(f"{name}=={version}" for name, version in build.beside.items()))
     wheels, rocm = (*names, "--index-url", f"{_INDEX}/{build.variant}"), build.variant.startswith("rocm")
     if rocm:
         return pip(seen, candidate, "torch", "rocm-build", *wheels)
     told = {"least": build.least} if build.driver is None and build.least else {}
     return pip(seen, candidate, "torch", f"{key}-any-driver" if told else key, *wheels, check=_HAS_CUDA if same else "", params=told)
+
+
+def _behind(driver: str | None, least: str | None) -> bool:
+    """Return whether a driver is known to be older than what is asked for."""
+    return driver is not None and least is not None and not at_least(driver, least)
+
+
+def _no_build(seen: Evidence, machine: Machine, path: str | None) -> Step:
+    """Return what a person does where no build is known to run on these cards with this driver: a newer driver, where that is all."""
+    driver, _ = installed_driver(machine)
+    if not driver or not judged(machine):
+        return person("build-by-hand", "bringup", "recommend", "--want", "torch")
+    least = least_driver(seen, machine, path)
+    if _behind(driver, least):
+        return person("build-needs-driver", "bringup", "apply", driver=driver, least=least or "?")
+    return person("build-with-driver", "bringup", "recommend", "--want", "torch", driver=driver)
 
 
 def _without_card() -> Step:
@@ -190,7 +207,7 @@ def _onnx() -> Proof:
 def with_code(seen: Evidence, candidate: Candidate) -> Plan:
     """Return a build with code for the card: a newer one for a new card, an older one for an old card."""
     key = "older-build" if candidate.variant == "older" else "newer-build"
-    return Plan(steps=torch_step(seen, candidate, key, same=False), verify=proof("torch"))
+    return Plan(steps=torch_step(seen, candidate, key, same=False, refused=True), verify=proof("torch"))
 
 
 # --- the libraries of a program -------------------------------------------------------------------
