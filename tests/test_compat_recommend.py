@@ -28,7 +28,7 @@ ADVISED: dict[str, tuple[str | None, str | None, str | None, str, str]] = {
     "2080ti-dkms-missing": ("470", "proprietary", "distro", "2.6.0", "cu118"),
     "a5000-nouveau-bound": ("580", "open", "distro", "2.14.1", "cu130"),
     "article-rtx3090-5900x-u2004": ("535", "proprietary", "distro", "2.14.1", "cu126"),
-    "azure-vgpu-a10-slice": (None, None, None, "2.14.1", "cu130"),
+    "azure-vgpu-a10-slice": (None, None, None, "2.14.1", "cu126"),
     "dgx-a100": ("580", "open", "distro", "2.14.1", "cu130"),
     "dgx-spark-gb10": (None, None, "keep", "2.14.1", "cu130"),
     "gcp-t4x2": ("620", "open", "nvidia-repo", "2.14.1", "cu130"),
@@ -317,3 +317,11 @@ def test_the_same_machine_is_not_solved_twice() -> None:
 
     assert recommend(here) is recommend(here)
     assert recommend(machine("k80")).choices != recommend(here).choices
+
+
+def test_where_the_driver_is_not_known_the_build_is_the_one_that_asks_for_the_oldest() -> None:
+    here = captured("azure-vgpu-a10-slice")
+    best = recommend(here).choices
+    assert best is not None
+    assert best.driver.branch is None
+    assert best.frameworks["variant"] == "cu126"

@@ -151,7 +151,7 @@ def _variants(case: Case, release: catalog.TorchRelease, asked: str | None) -> l
         # What we do not know gets no guess: the build that starts anywhere.
         return ["cpu"]
     limit = case.driver.row.max_cuda if case.driver.row and case.driver.origin != "host" else case.machine.driver.cuda_max
-    arch = case.machine.os.arch
+    arch, unknown = case.machine.os.arch, case.driver.version is None and limit is None
 
     def key(row: catalog.TorchVariant) -> tuple[object, ...]:
         cuda = cuda_of(row.name) or "0"
@@ -159,6 +159,8 @@ def _variants(case: Case, release: catalog.TorchRelease, asked: str | None) -> l
         return (
             lacking,
             bool(limit and number(cuda) > number(limit)),
+            # Which driver will run it is not known: the one that asks for the oldest runs with most.
+            number(driver_floor(cuda) or "9999") if unknown else (),
             row.name != release.default_variant,
             tuple(-part for part in number(cuda)),
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from steps.catalog.diagnoses import diagnoses
+from steps.model.base import Phrase
 from tests.doctor import kit
 
 if sys.version_info >= (3, 11):
@@ -49,3 +50,9 @@ def test_a_whole_machine_gets_the_right_verdict(path: Path) -> None:
         assert not verdict.healthy
     elif "display-engine-xid" not in said:
         assert {one.id for one in verdict.diagnoses if diagnoses()[one.id].severity != "not-a-fault"} <= BY_PROGRAMS
+
+
+def test_a_slice_without_its_driver_is_told_that_only_the_provider_has_that() -> None:
+    (said,) = kit.verdict(MACHINES / "azure-vgpu-a10-slice.json").diagnoses
+    assert isinstance(said.title, Phrase)
+    assert said.title.key == "doctor_driver.none.title-guest"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from steps.compat.case import Case
+from steps.detect.machine import detect
 from steps.doctor.evidence import Evidence
 from steps.doctor.rules.base import LIKELY, WEAK, Answer, found, rule
 from steps.doctor.rules.kernel import left_out
+from steps.model.profile import Profile
 
 
 @rule("none")
@@ -20,7 +23,7 @@ def nothing(seen: Evidence) -> Answer:
         words = {"card": said.card or "?", "other": other.name or "?", "branch": said.branch, "driver": said.driver or "?"}
         return found(strength, said, other, *told, variant=variant, **words)
     if seen.driver_answers is None and _without_driver(seen):
-        return found(strength, *seen.cards.cards[:1], variant="without")
+        return found(strength, *seen.cards.cards[:1], variant="guest" if _slice(seen) else "without")
     return found(strength, *told, variant=_partly(seen))
 
 
@@ -32,3 +35,8 @@ def _without_driver(seen: Evidence) -> bool:
 def _partly(seen: Evidence) -> str:
     """Return the variant of the words for a machine of which not all could be seen."""
     return "partly" if seen.unseen else ""
+
+
+def _slice(seen: Evidence) -> bool:
+    """Return whether the card is a slice of one (vGPU), whose driver only its host's provider has."""
+    return Case(detect(seen.host.host), Profile()).virtual_gpu
