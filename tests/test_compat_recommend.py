@@ -325,3 +325,11 @@ def test_where_the_driver_is_not_known_the_build_is_the_one_that_asks_for_the_ol
     assert best is not None
     assert best.driver.branch is None
     assert best.frameworks["variant"] == "cu126"
+
+
+def test_what_is_said_of_an_amd_card_is_what_is_recommended_for_it() -> None:
+    here = captured("xe9680-mi300x")
+    best = recommend(here).choices
+    assert best is not None
+    assert best.frameworks["variant"].startswith("rocm")
+    assert "vendors-own-stack" not in {finding.code for finding in judge(here, Profile())}

@@ -12,7 +12,7 @@ from steps.compat.case import Case, installed_driver
 from steps.compat.driver_rules import driver_findings
 from steps.compat.offer_rules import distance
 from steps.compat.system_rules import in_repository, signed
-from steps.compat.wheels import cuda_of, driver_floor, glibc_of, has_kernels
+from steps.compat.wheels import cuda_of, driver_floor, glibc_of, has_kernels, rocm_variants
 from steps.model.finding import Patch
 from steps.model.machine import Machine, judged
 from steps.model.profile import Profile, answered
@@ -144,7 +144,7 @@ def _variants(case: Case, release: catalog.TorchRelease, asked: str | None) -> l
     if asked:
         return [row.name for row in release.variant if row.name == asked]
     if case.vendor == "amd":
-        return _rocm_variants(case, release)
+        return rocm_variants(case, release)
     if case.vendor != "nvidia" or not case.gpus:
         return ["cpu"] if not judged(case.machine) else []
     if all(gpu.capability is None for gpu in case.gpus):
@@ -175,17 +175,6 @@ def _starts(case: Case, row: catalog.TorchVariant) -> bool:
         return False
     floor = driver_floor(cuda)
     return case.driver.version is None or floor is None or at_least(case.driver.version, floor)
-
-
-def _rocm_variants(case: Case, release: catalog.TorchRelease) -> list[str]:
-    """Return the ROCm variants built for the cards, those that fit the installed ROCm first."""
-    gfx = {card.gfx for card in judged(case.machine) if card.gfx}
-    series = next((row for row in catalog.rocm_torch() if row.series == ".".join(map(str, number(release.version)[:2]))), None)
-    if series is None or not gfx or not (gfx <= set(series.gfx)):
-        return []
-    built = {row.rocm for row in catalog.rocm_wheels() if gfx <= set(row.gfx)}
-    names = [row.name for row in release.variant if row.name.startswith("rocm") and row.name.removeprefix("rocm") in built]
-    return sorted(names, key=lambda name: number(name.removeprefix("rocm")), reverse=True)
 
 
 def fits_rocm(machine: Machine, rocm: str) -> bool:

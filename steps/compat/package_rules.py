@@ -11,7 +11,7 @@ from steps.catalog import frameworks as catalog
 from steps.catalog.versions import at_least, number
 from steps.compat.case import Case
 from steps.compat.findings import framework_finding
-from steps.compat.wheels import cuda_of, torch_release, variant_name
+from steps.compat.wheels import cuda_of, rocm_variants, torch_release, variant_name
 from steps.model.base import phrase
 from steps.model.finding import Finding, Patch
 from steps.model.machine import judged
@@ -221,6 +221,9 @@ def _own_libraries(case: Case) -> str | None:
 def vendors_own_stack(case: Case) -> Found:
     """Cards whose frameworks come from their maker, or that no build is known for: nothing is chosen for them here."""
     if case.vendor not in ("amd", "habana") or cuda_of(variant_name(case)) or (variant_name(case) or "").startswith("rocm"):
+        return ()
+    if case.vendor == "amd" and any(rocm_variants(case, release) for release in catalog.torch_releases()):
+        # There are builds for it, whatever is wanted so far: they are what is recommended.
         return ()
     card = judged(case.machine)[0]
     name, source = (

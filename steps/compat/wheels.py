@@ -11,6 +11,7 @@ from steps.catalog.load import remembered
 from steps.catalog.versions import at_least, number
 from steps.compat.case import Case, Gpu
 from steps.compat.findings import MINOR
+from steps.model.machine import judged
 
 
 def torch_release(case: Case) -> catalog.TorchRelease | None:
@@ -215,3 +216,14 @@ def glibc_floors(case: Case) -> list[tuple[str, str, str]]:
         floors.append((f"jax {case.jax.version}", case.jax.glibc, case.jax.source))
     floors += [(f"{row.package} {row.version}", row.glibc, row.source) for row in case.others if row.glibc]
     return floors
+
+
+def rocm_variants(case: Case, release: catalog.TorchRelease) -> list[str]:
+    """Return the ROCm variants built for the cards, those that fit the installed ROCm first."""
+    gfx = {card.gfx for card in judged(case.machine) if card.gfx}
+    series = next((row for row in catalog.rocm_torch() if row.series == ".".join(map(str, number(release.version)[:2]))), None)
+    if series is None or not gfx or not (gfx <= set(series.gfx)):
+        return []
+    built = {row.rocm for row in catalog.rocm_wheels() if gfx <= set(row.gfx)}
+    names = [row.name for row in release.variant if row.name.startswith("rocm") and row.name.removeprefix("rocm") in built]
+    return sorted(names, key=lambda name: number(name.removeprefix("rocm")), reverse=True)

@@ -57,6 +57,13 @@ def test_the_build_of_pytorch_is_one_that_runs_on_that_machine(machine: str, key
     assert build in command
 
 
+def test_the_proof_of_a_build_for_amds_cards_names_hip_and_one_for_nvidias_cuda() -> None:
+    for name, word in (("xe9680-mi300x", "torch.version.hip"), ("rtx4090x4-epyc", "torch.version.cuda")):
+        verify = on(name, _CPU).repair.verify
+        assert verify is not None
+        assert word in " ".join(verify.command or ())
+
+
 def test_the_release_that_is_here_stays_where_a_build_of_it_runs() -> None:
     ((_, command),) = told(on("rtx4090x4-epyc", f"torch==2.6.0+cpu\ntorchvision==0.21.0+cpu\n{_CPU}"))
     assert "torch==2.6.0+cu1" in command

@@ -196,7 +196,13 @@ def with_cuda(seen: Evidence, candidate: Candidate) -> Plan:
         return Plan(steps=_beside_card(seen, candidate, what, "cuda-build", "onnxruntime-gpu"), verify=_onnx())
     if what == "bitsandbytes":
         return Plan(steps=_beside_card(seen, candidate, what, "cuda-build", "--upgrade", what), verify=proof("torch"))
-    return Plan(steps=torch_step(seen, candidate, "cuda-build"), verify=proof("torch"))
+    return _with_build(torch_step(seen, candidate, "cuda-build"))
+
+
+def _with_build(steps: tuple[Step, ...]) -> Plan:
+    """Return the repair with the proof of its build: one for AMD's cards has no CUDA to name."""
+    rocm = any(step.says.key == "repair.step.rocm-build" for step in steps)
+    return Plan(steps=steps, verify=proof("torch-rocm" if rocm else "torch"))
 
 
 def _onnx() -> Proof:
@@ -207,7 +213,7 @@ def _onnx() -> Proof:
 def with_code(seen: Evidence, candidate: Candidate) -> Plan:
     """Return a build with code for the card: a newer one for a new card, an older one for an old card."""
     key = "older-build" if candidate.variant == "older" else "newer-build"
-    return Plan(steps=torch_step(seen, candidate, key, same=False, refused=True), verify=proof("torch"))
+    return _with_build(torch_step(seen, candidate, key, same=False, refused=True))
 
 
 # --- the libraries of a program -------------------------------------------------------------------
@@ -241,7 +247,7 @@ def libraries_of_program(seen: Evidence, candidate: Candidate) -> Plan:
     if asks == "torch":
         cudnn = re.match(r"(?:libcudnn\w*\.so\.)?(\d+)", library)
         steps = _cudnn(seen, candidate, cudnn[1]) if cudnn else torch_step(seen, candidate, "build-of-major")
-        return Plan(steps=steps, verify=proof("torch"))
+        return _with_build(steps)
     return Plan(steps=(person("program-of-major", "ldconfig", "-p", library=library),), verify=proof("log"))
 
 
