@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from steps.doctor.diagnosis import Diagnosis, Verdict
 from steps.model.action import Packages
 from tests.doctor import kit
@@ -88,3 +90,26 @@ def test_cards_that_want_different_modules_are_a_persons_choice() -> None:
     cause = refused("580", "580.95.05", blackwell)
     assert cause.id == "gpu-unsupported-by-open-module"
     assert (keys(cause), cause.repair.runs) == (["choose-card"], False)
+
+
+@pytest.mark.parametrize(
+    ("started", "built", "kernel"),
+    [
+        ("ro recovery nomodeset", "5.4.0-99-generic", "5.4.0-99-generic"),
+        ("ro quiet", "5.4.0-135-generic", "5.4.0-135-generic"),
+        ("ro quiet", "5.4.0-99-generic", None),
+    ],
+)
+def test_a_kernel_that_has_the_module_is_started_before_one_is_built(started: str, built: str, kernel: str | None) -> None:
+    files = {"/proc/version": "Linux version 5.4.0-132-generic (a@b) #1 SMP", "/proc/cmdline": f"BOOT_IMAGE=/vmlinuz {started}\n"}
+    commands = {
+        "dkms status": f"nvidia, 520.56.06, {built}, x86_64: installed\n",
+        "nvidia-smi": "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n",
+    }
+    cause = kit.judged(files=files, commands=commands).cause
+    assert cause is not None
+    assert cause.id == "no-module-for-running-kernel"
+    steps = cause.repair.steps
+    first = steps[0].says.params.get("kernel") if steps[0].says.key == "repair.step.other-kernel" else None
+    assert first == kernel
+    assert "dkms install --force nvidia/520.56.06 -k 5.4.0-132-generic" in {" ".join(step.command or ()) for step in steps}

@@ -12,6 +12,7 @@ from steps.doctor.facts.modules import Dkms
 from steps.doctor.repairs.base import Plan, apt, aside, back, install, manager_of, not_offered, person, proof, reboot, repairs, run, tool
 from steps.doctor.repairs.halves import as_failed, finish, half
 from steps.doctor.rules.base import Candidate
+from steps.host.rooted import version_key
 from steps.model.action import UndoStep
 from steps.model.base import phrase
 
@@ -163,7 +164,29 @@ def missing(seen: Evidence, candidate: Candidate) -> Plan:
         steps = (install("with-dkms", manager, "nvidia-open-dkms" if seen.packages.named("nvidia-open") else "nvidia-dkms"),)
     else:
         steps = (person("with-dkms-anew", "bringup", "apply"),)
-    return Plan(steps=(*steps, *images(seen), first_start(seen)), verify=proof("smi"))
+    other = _ready_kernel(seen, kernel)
+    sooner = (person("other-kernel", kernel=other),) if other else ()
+    return Plan(steps=(*sooner, *steps, *images(seen), first_start(seen)), verify=proof("smi"))
+
+
+def _ready_kernel(seen: Evidence, running: str | None) -> str | None:
+    """Return a kernel to start in place of the running one, which has the module already; `None` without one.
+
+    It is newer, so that the next start takes it, or the running one was started for rescue. One that is seen to be gone is none.
+    """
+    if running is None:
+        return None
+    lines = (line for line in entries(seen) if line.state == "installed" and line.kernel)
+    kernels = {line.kernel or "" for line in lines} | {file.kernel for file in seen.modules.files or () if file.name == "nvidia"}
+    there = seen.host.listdir("/boot")
+    found = [one for one in kernels - {running} if there is None or f"vmlinuz-{one}" in there]
+    rescue = re.search(r"(?:^|\s)(?:recovery|single|rescue|emergency|systemd\.unit=(?:rescue|emergency)\.target)(?:\s|$)", _started(seen))
+    best = max(found, key=version_key, default=None)
+    return best if best and (rescue or version_key(best) > version_key(running)) else None
+
+
+def _started(seen: Evidence) -> str:
+    return seen.host.read("/proc/cmdline") or ""
 
 
 @repairs("kernel-headers-missing")
