@@ -177,6 +177,11 @@ def test_nouveau_comes_only_where_the_image_has_it_and_nothing_keeps_it_out() ->
     assert comes(here, conf="blacklist nouveau\n") is False
     assert comes(here, options="quiet modprobe.blacklist=nouveau") is False
     assert comes(["etc/modprobe.d/nvidia.conf"]) is False
+    nova = ["usr/lib/modules/6.18/kernel/drivers/gpu/nova-core/nova_core.ko.zst", "etc/modprobe.d/nvidia.conf"]
+    assert comes(nova, conf="blacklist nouveau\n", options="modprobe.blacklist=nouveau") is True
+    assert comes(nova, conf="blacklist nova_core\n") is False
+    assert comes(nova, options="modprobe.blacklist=nouveau,nova-core") is False
+    assert comes([*here, *nova], options="modprobe.blacklist=nova_core") is True
     assert comes(None) is None
 
 

@@ -237,6 +237,14 @@ def test_an_older_branch_of_ubuntus_is_another_package_and_nothing_goes_back() -
     assert install.may_downgrade == ()
 
 
+@pytest.mark.parametrize(("holder", "reboots"), [("nouveau", True), ("NovaCore", True), (None, False)])
+def test_a_card_that_the_kernels_own_driver_holds_comes_free_at_a_reboot(holder: str | None, reboots: bool) -> None:
+    here = machine("4090")
+    held = tuple(msgspec.structs.replace(card, kernel_driver=holder) for card in here.accelerators)
+    answers = profile(driver_branch="580", driver_flavor="open", driver_source="distro")
+    assert ("driver.reboot" in planned(msgspec.structs.replace(here, accelerators=held), answers)) is reboots
+
+
 def test_nccl_is_done_only_in_the_build_for_this_cuda() -> None:
     here = machine("t4", system="debian 12")
     done = planned(here, profile(**LAB))["toolkit.nccl"].done_when

@@ -35,6 +35,17 @@ class Owner(Record):
     source: str
 
 
+class InTree(Record):
+    """A driver of the kernel's own that would take NVIDIA's cards."""
+
+    module: str
+    bound: tuple[str, ...]
+    """What the bus and the log call it."""
+    off: str | None = None
+    """The parameter of the kernel that keeps its hands off the cards."""
+    source: str
+
+
 OWN_FILES = (
     "/etc/bringup/idle-on.conf",
     "/etc/bringup/idle-off.conf",
@@ -71,3 +82,14 @@ def edited() -> tuple[str, ...]:
     named = [row.edits for row in loaders() if row.edits]
     kept = [path for row in owners() for path in row.edits]
     return tuple(dict.fromkeys((*OWN_FILES, *named, *kept)))
+
+
+def in_tree() -> tuple[InTree, ...]:
+    """Return the kernel's own drivers for NVIDIA's cards."""
+    return rows("linux.toml", "in_tree", InTree)
+
+
+@remembered
+def in_tree_names() -> tuple[str, ...]:
+    """Return all names that they go by: of modules, on the bus, in the log."""
+    return tuple(dict.fromkeys(name for row in in_tree() for name in (row.module, *row.bound)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from steps import resources
+from steps.catalog.linux import in_tree_names
 from steps.compat import driver_packages, driver_sources, extra_sources
 from steps.compat.case import Case
 from steps.compat.next_boot import kernel_by_itself
@@ -194,7 +195,7 @@ def _afterwards(case: Case, target: Target) -> tuple[AnyAction, ...]:
 
 def _needs_reboot(case: Case) -> bool:
     """Return whether another module is in the way, or a key waits to be confirmed."""
-    loaded = case.machine.driver.kernel_version is not None or any(gpu.card.kernel_driver == "nouveau" for gpu in case.gpus)
+    loaded = case.machine.driver.kernel_version is not None or any(gpu.card.kernel_driver in in_tree_names() for gpu in case.gpus)
     return loaded or case.machine.firmware.secure_boot == "enabled"
 
 

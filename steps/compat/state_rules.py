@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from steps.catalog.linux import in_tree_names
 from steps.compat.case import Case
 from steps.compat.findings import driver_finding
 from steps.model.base import Words, phrase
 from steps.model.finding import Finding
 
 Found = tuple[Finding, ...]
-_STRANGERS = ("nouveau", "nova", "vfio-pci")
 
 
 def driver_mismatch(case: Case) -> Found:
@@ -34,13 +34,14 @@ def driver_not_loaded(case: Case) -> Found:
 
 def driver_blocked(case: Case) -> Found:
     """Another driver holds the cards; a module that Secure Boot refused is the firmware step's."""
-    holders = sorted({gpu.card.kernel_driver for gpu in case.gpus if gpu.card.kernel_driver in _STRANGERS})
+    strangers = (*in_tree_names(), "vfio-pci")
+    holders = sorted({gpu.card.kernel_driver for gpu in case.gpus if gpu.card.kernel_driver in strangers})
     if not _stays(case, "blocked") or not holders:
         return ()
     because = tuple(
         phrase("driver.because.held-by", name=gpu.name, driver=gpu.card.kernel_driver or "?")
         for gpu in case.kinds
-        if gpu.card.kernel_driver in _STRANGERS
+        if gpu.card.kernel_driver in strangers
     )
     return (driver_finding(case, "driver-blocked", "warning", because, None, holder=str(holders[0])),)
 

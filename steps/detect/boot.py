@@ -1,4 +1,4 @@
-"""What the next boot may start: the boot loader's kernels, and whether nouveau waits in their initramfs."""
+"""What the next boot may start: the boot loader's kernels, and whether a driver of the kernel's own waits in their initramfs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from steps.catalog.linux import InTree, in_tree
+from steps.detect.modules import kept_by_option, kept_by_setting, spelt
 from steps.host.local import BOOT_MENU, INITRAMFS
 from steps.model.machine import BootEntry
 
@@ -14,9 +16,6 @@ if TYPE_CHECKING:
     from steps.detect.probes import Probes
     from steps.host.base import Host
 
-_NOUVEAU = re.compile(r"/nouveau\.ko(?:\.\w+)?$")
-_KEPT_OUT = re.compile(r"^\s*(?:blacklist\s+nouveau\b|install\s+nouveau\s+/\S*/(?:false|true)\b)", re.MULTILINE)
-_BY_OPTION = re.compile(r"(?:modprobe\.blacklist|module_blacklist|rd\.driver\.blacklist)=(?:[\w,-]*,)?nouveau\b|nouveau\.modeset=0")
 _ASKING = 150.0
 
 
@@ -41,11 +40,12 @@ def entries(host: Probes | Host) -> tuple[BootEntry, ...] | None:
 
 
 def nouveau_comes(host: Host, entry: BootEntry) -> bool | None:
-    """Return whether the entry's initramfs would load nouveau before NVIDIA's module is there; `None` when it could not be read.
+    """Return whether the entry's initramfs would load nouveau, or nova, before NVIDIA's module is there; `None` when it was not read.
 
     It does not where the module is not in the image, or where the image or the kernel's options keep it out.
     """
-    if _BY_OPTION.search(entry.options):
+    left = [row for row in in_tree() if not kept_by_option(row, entry.options)]
+    if not left:
         return False
     if entry.initramfs is None:
         return None
@@ -55,8 +55,11 @@ def nouveau_comes(host: Host, entry: BootEntry) -> bool | None:
         return None
     if names is None:
         return None
-    if not any(_NOUVEAU.search(f"/{name}") for name in names):
-        return False
     # The image holds copies of the settings that lay on disk when it was made; their text is not to be had from it.
-    settings = [f"/{name}" for name in names if name.endswith(".conf")]
-    return not any(_KEPT_OUT.search(host.read(path) or "") for path in settings)
+    settings = [host.read(f"/{name}") or "" for name in names if name.endswith(".conf")]
+    return any(_inside(row, names) and not any(kept_by_setting(row, text) for text in settings) for row in left)
+
+
+def _inside(row: InTree, names: tuple[str, ...]) -> bool:
+    """Return whether the module is among the files of an image."""
+    return any(re.search(rf"/{spelt(row)}\.ko(?:\.\w+)?$", f"/{name}") for name in names)

@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from steps.catalog.linux import in_tree_names
 from steps.detect import bridges, modules, pci
 from steps.detect.modules import MODINFO
 from steps.detect.packages import Packages
@@ -195,7 +196,7 @@ def _state_of_unloaded(host: Probes, nvidia: list[Accelerator], smi: Smi, packag
     if not installed and module.status != 0:
         told = smi.installed is False or packages.known or module.status is not None or host.exists("/sys/module/nvidia") is False
         return "absent" if told else "unknown"
-    if any(card.kernel_driver in ("nouveau", "nova", "vfio-pci") for card in nvidia):
+    if any(card.kernel_driver in (*in_tree_names(), "vfio-pci") for card in nvidia):
         return "blocked"
     if "NVRM: The NVIDIA GPU" in (log := host.run(("dmesg",)).stdout) or "RmInitAdapter failed" in log:
         return "failing"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from steps.catalog.linux import InTree, in_tree
 from steps.detect.places import PLACES
 from steps.detect.probes import Probes
 from steps.host.base import Result
@@ -111,19 +112,37 @@ def leftovers(host: Probes) -> tuple[str, ...]:
     return tuple(path for path in _LEFTOVERS if host.exists(path))
 
 
-_KEPT_OUT = re.compile(r"^\s*(?:blacklist\s+nouveau\b|install\s+nouveau\s+/\S*/(?:false|true)\b)", re.MULTILINE)
+def spelt(row: InTree) -> str:
+    """Return a pattern for a module's name: underscores and dashes are one to the kernel."""
+    return row.module.replace("_", "[-_]")
+
+
+def kept_by_setting(row: InTree, text: str) -> bool:
+    """Return whether a file of modprobe's keeps the module out."""
+    name = spelt(row)
+    return re.search(rf"^\s*(?:blacklist\s+{name}\b|install\s+{name}\s+/\S*/(?:false|true)\b)", text, re.MULTILINE) is not None
+
+
+def kept_by_option(row: InTree, line: str) -> bool:
+    """Return whether the kernel's command line keeps the module out."""
+    off = f"|{re.escape(row.off)}" if row.off else ""
+    lists = "modprobe.blacklist|module_blacklist|rd.driver.blacklist".replace(".", r"\.")
+    return re.search(rf"(?:{lists})=(?:[\w,-]*,)?{spelt(row)}\b{off}", line) is not None
 
 
 def nouveau(host: Probes, *, nvidia: bool) -> Nouveau | None:
-    """Return what becomes of the kernel's own driver; `None` without NVIDIA hardware or where the settings were not seen."""
+    """Return what becomes of the kernel's own drivers; `None` without NVIDIA hardware or where the settings were not seen.
+
+    Kept out is said of nouveau, which every kernel has; nova is there only where somebody built it.
+    """
     if not nvidia:
         return None
-    if host.exists("/sys/module/nouveau"):
+    if any(host.exists(f"/sys/module/{row.module}") for row in in_tree()):
         return "loaded"
-    cmdline = host.read("/proc/cmdline") or ""
-    if re.search(r"(?:modprobe\.blacklist|module_blacklist|rd\.driver\.blacklist)=(?:[\w,-]*,)?nouveau\b|nouveau\.modeset=0", cmdline):
+    usual = in_tree()[0]
+    if kept_by_option(usual, host.read("/proc/cmdline") or ""):
         return "blacklisted"
     files = [path for folder in ("/etc/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d") for path in host.glob(f"{folder}/*.conf")]
-    if any(_KEPT_OUT.search(host.read(path) or "") for path in files):
+    if any(kept_by_setting(usual, host.read(path) or "") for path in files):
         return "blacklisted"
     return "free" if host.listdir("/etc/modprobe.d") is not None else None

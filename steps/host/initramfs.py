@@ -11,7 +11,7 @@ from steps.host.base import Result
 
 LISTING = 120.0
 """So long may a tool take to list one image; seconds."""
-_WORTH = ("nouveau", "nvidia", "modprobe.d/")
+_WORTH = ("nouveau", "nova", "nvidia", "modprobe.d/")
 """What a name must contain to be of use here: an image has thousands."""
 _MAGIC, _HEAD = (b"070701", b"070702"), 110
 _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"

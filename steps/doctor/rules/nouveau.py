@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from steps.catalog import linux
 from steps.doctor.events.bus import OwnedBy, ProbeNotCalled
 from steps.doctor.events.runs import InstallerDone, NouveauRunning
 from steps.doctor.evidence import Evidence
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
 from steps.doctor.told import Fact, Told, fact
 
-_IN_TREE = ("nouveau", "nova_core", "NovaCore")
 _CARD = re.compile(
     r"^(?P<card>\S*[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] (?:VGA|3D|Display)[^\n]*NVIDIA[^\n]*)(?P<rest>(?:\n[ \t]+[^\n]*)*)", re.MULTILINE
 )
@@ -56,7 +56,10 @@ def offered(seen: Evidence) -> Iterator[Fact]:
 
 def _kept_out(seen: Evidence) -> Told | None:
     """Return what was meant to keep the kernel's driver out, or `None`."""
-    line = next((one for one in seen.modules.settings if one.verb in ("blacklist", "install", "options") and one.module in _IN_TREE), None)
+    line = next(
+        (one for one in seen.modules.settings if one.verb in ("blacklist", "install", "options") and one.module in linux.in_tree_names()),
+        None,
+    )
     return line or command_line(seen)
 
 
@@ -74,10 +77,10 @@ def command_line(seen: Evidence) -> Fact | None:
 @rule("in-tree-driver-owns-gpu")
 def in_tree(seen: Evidence) -> Answer:
     """The bus or the log says that nouveau or nova_core has the card, and NVIDIA's driver is wanted."""
-    bus = next(((name, told) for name, told in owners(seen) if name in _IN_TREE), None)
-    log = seen.first(OwnedBy, lambda event: event.driver in _IN_TREE)
+    bus = next(((name, told) for name, told in owners(seen) if name in linux.in_tree_names()), None)
+    log = seen.first(OwnedBy, lambda event: event.driver in linux.in_tree_names())
     uncalled = seen.first(ProbeNotCalled)
-    others = [told for name, told in owners(seen) if name not in _IN_TREE]
+    others = [told for name, told in owners(seen) if name not in linux.in_tree_names()]
     lent = seen.first(OwnedBy, lambda event: event.driver.startswith("vfio"))
     if (others or lent) and bus is None:
         return out(*others, lent)
@@ -85,8 +88,8 @@ def in_tree(seen: Evidence) -> Answer:
         return _alone(seen)
     if seen.driver_answers or (bus is None and seen.modules.loads("nvidia")):
         return None
-    owner = bus[0] if bus else log.driver if log else next((name for name in _IN_TREE if seen.modules.loads(name)), "nouveau")
-    owner = "nova_core" if owner == "NovaCore" else owner
+    owner = bus[0] if bus else log.driver if log else next((name for name in linux.in_tree_names() if seen.modules.loads(name)), "nouveau")
+    owner = next((row.module for row in linux.in_tree() if owner in row.bound), owner)
     meant = _wanted(seen)
     blocked = _kept_out(seen)
     if uncalled is None and meant is None and blocked is None and seen.driver_answers is None:
