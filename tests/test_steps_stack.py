@@ -245,6 +245,20 @@ def test_a_card_that_the_kernels_own_driver_holds_comes_free_at_a_reboot(holder:
     assert ("driver.reboot" in planned(msgspec.structs.replace(here, accelerators=held), answers)) is reboots
 
 
+def test_the_ppa_of_the_drivers_goes_with_undo_unless_it_was_there() -> None:
+    added = planned(machine("4090"), profile(driver_branch="580", driver_flavor="open", driver_source="ppa"))["repository.ppa"]
+    assert isinstance(added, Run)
+    assert added.undo[0] == Command(argv=("add-apt-repository", "--yes", "--remove", "ppa:graphics-drivers/ppa"))
+    (there,) = added.done_when
+    assert isinstance(there, Succeeds)
+    for line, status in (
+        ("deb https://ppa.launchpadcontent.net/graphics-drivers/ppa/ubuntu/ noble main", 0),
+        ("URIs: https://ppa.launchpadcontent.net/graphics-drivers/ppa/ubuntu/", 0),
+        ("# deb https://ppa.launchpadcontent.net/graphics-drivers/ppa/ubuntu/ noble main", 1),
+    ):
+        assert subprocess.run((*there.argv[:1], "-qE", there.argv[2]), input=line, text=True, check=False).returncode == status
+
+
 def test_nccl_is_done_only_in_the_build_for_this_cuda() -> None:
     here = machine("t4", system="debian 12")
     done = planned(here, profile(**LAB))["toolkit.nccl"].done_when

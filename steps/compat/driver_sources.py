@@ -11,6 +11,7 @@ from steps.model.action import AnyAction, Command, ManagerName, RemovePath, Run,
 from steps.model.base import phrase
 from steps.model.finding import Finding
 
+_PPA = "ppa:graphics-drivers/ppa"
 _MODULE = "nvidia-driver"
 _STREAM_FILE = f"/etc/dnf/modules.d/{_MODULE}.module"
 _VERSIONLOCK = ("dnf", "-y", "versionlock")
@@ -31,9 +32,22 @@ def plan(case: Case) -> tuple[AnyAction, ...]:
         pin = (_pin(case),) if pinned(case) else ()
         return (*apt_repository.debian_components(row.codename, known), *pin)
     if case.driver.source == "ppa":
-        argv = ("add-apt-repository", "--yes", "ppa:graphics-drivers/ppa")
-        return (Run(id="repository.ppa", title=phrase("driver.action.ppa"), lane="packages", argv=argv, seconds=20),)
+        return (_ppa(),)
     return ()
+
+
+def _ppa() -> AnyAction:
+    """Return what adds the drivers' PPA; undo removes it, with its key where that lies in a file of its own; one that was there stays."""
+    add = ("add-apt-repository", "--yes")
+    return Run(
+        id="repository.ppa",
+        title=phrase("driver.action.ppa"),
+        lane="packages",
+        argv=(*add, _PPA),
+        done_when=(Succeeds(argv=("grep", "-rqsE", r"^(deb |URIs:).*graphics-drivers/ppa", "/etc/apt/sources.list.d")),),
+        undo=(Command(argv=(*add, "--remove", _PPA)), RemovePath(path="/etc/apt/trusted.gpg.d/graphics-drivers-ubuntu-ppa.gpg")),
+        seconds=20,
+    )
 
 
 def pinned(case: Case) -> bool:
