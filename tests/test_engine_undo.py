@@ -16,7 +16,7 @@ from steps.engine import client, journal
 from steps.engine.folder import Refusal
 from steps.errors import InputError, PreflightError
 from steps.headless.console import Asked, Console
-from steps.model.action import Command, RemovePath, Run, Write
+from steps.model.action import Command, RemovePath, Run, Unqueue, Write
 from steps.model.base import Phrase
 from steps.model.plan import Installer, Target
 from steps.model.run import Entry, RunState
@@ -86,6 +86,41 @@ def test_what_has_no_way_back_is_said_to_be_kept(tmp_path: Path) -> None:
     assert statuses(undone(handle)) == {"a.one": "kept", "a.two": "undone", "a.there": "failed"}
     again = undone(handle)
     assert (again.status, len([entry for entry in entries(handle) if entry.kind == "action-undone"])) == ("undone", 2)
+
+
+_MOKUTIL = """\
+#!/bin/sh
+case $1 in
+--list-new) cat "$0.new" ;;
+--revoke-import) : >"$0.new"; echo MokNew is empty >"$0.new" ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("waiting", "status", "after"),
+    [
+        (("Ours",), "undone", "MokNew is empty\n"),
+        ((), "kept", "MokNew is empty\n"),  # it was confirmed at the console since
+        (("Ours", "Theirs"), "kept", None),
+    ],
+)
+def test_a_queued_key_is_let_go_only_where_no_other_waits_and_an_enrolled_one_stays(
+    waiting: tuple[str, ...], status: str, after: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "mokutil"
+    program.write_text(_MOKUTIL)
+    program.chmod(0o755)
+    new = tmp_path / "mokutil.new"
+    text = "".join(f"[key {at}]\n        Subject: CN={name}\n" for at, name in enumerate(waiting, 1)) or "MokNew is empty\n"
+    new.write_text(text)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    monkeypatch.setenv("PATH", path)
+    back = (Unqueue(certificate="/var/lib/dkms/mok.pub"),)
+    handle = ran(Run(id="driver.key", title="t", argv=("true",), env={"PATH": path}, undo=back))
+    assert statuses(undone(handle)) == {"driver.key": status}
+    assert new.read_text() == (after or text)
+    assert ("mokutil --delete /var/lib/dkms/mok.pub" in output(handle, "driver.key")) is (status == "kept")
 
 
 def test_a_link_into_nothing_stays_and_what_was_made_behind_it_goes(tmp_path: Path) -> None:

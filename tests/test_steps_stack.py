@@ -19,7 +19,7 @@ from steps.compat.solve import recommend
 from steps.detect.machine import detect
 from steps.host.opening import open_host
 from steps.managers import apt_repository
-from steps.model.action import AnyAction, Command, ModuleBuilt, Packages, PackagesAre, Reboot, Run, Succeeds, Write
+from steps.model.action import AnyAction, Command, ModuleBuilt, Packages, PackagesAre, Reboot, Run, Succeeds, Unqueue, Write
 from steps.model.choice import Choice
 from steps.model.machine import Machine, Package
 from steps.model.offers import Offers
@@ -291,6 +291,12 @@ def test_modules_built_under_secure_boot_need_a_key() -> None:
     assert isinstance(key, Run)
     assert key.interactive
     assert key.argv == ("mokutil", "--import", "/var/lib/dkms/mok.pub")
+    assert key.undo == ()  # what waits already is not known
+    for queued, undo in (((), (Unqueue(certificate="/var/lib/dkms/mok.pub"),)), (("another",), ())):
+        waiting = msgspec.structs.replace(here, firmware=msgspec.structs.replace(here.firmware, queued_keys=queued))
+        again = planned(waiting, profile(driver_branch="580", driver_flavor="open", driver_source="nvidia-repo"))["driver.key"]
+        assert isinstance(again, Run)
+        assert again.undo == undo
 
 
 def test_a_toolkit_beside_the_archives_driver_keeps_the_repository_away_from_it() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steps import resources
 from steps.catalog.linux import in_tree_names
-from steps.compat import driver_packages, driver_sources, extra_sources
+from steps.compat import driver_packages, driver_sources, extra_sources, mok_plan
 from steps.compat.case import Case
 from steps.compat.next_boot import kernel_by_itself
 from steps.compat.system_rules import signed
@@ -141,15 +141,12 @@ def _key(case: Case, target: Target) -> tuple[AnyAction, ...]:
     if case.machine.firmware.secure_boot != "enabled" or signed(case) or target.root != "/" or row is None or row.key_certificate is None:
         return ()
     return (
-        Run(
-            id=KEY,
-            title=phrase("driver.action.key"),
-            why=phrase("driver.why.key"),
-            lane="packages",
-            argv=("mokutil", "--import", row.key_certificate),
+        mok_plan.enrolment(
+            row.key_certificate,
+            case.machine.firmware.queued_keys,
+            phrase("driver.action.key"),
+            phrase("driver.why.key"),
             needs=("driver.install",),
-            interactive=True,
-            seconds=30,
         ),
         Run(
             id="driver.card",

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from steps.detect import pci
 from steps.detect.probes import Probes
 from steps.model.machine import Accelerator, Firmware, FirmwareSriov, SriovDevice
+
+if TYPE_CHECKING:
+    from steps.host.base import Host
 
 ASKED = (("mokutil", "--sb-state"),)
 ENROLLED = ("mokutil", "--list-enrolled")
@@ -143,7 +146,7 @@ def _sriov_device(host: Probes, at: str) -> SriovDevice | None:
     return SriovDevice(address=at.rsplit("/", 1)[-1], total=total, enabled=host.number(f"{at}/sriov_numvfs")) if total > 0 else None
 
 
-def _keys(host: Probes, question: tuple[str, ...], uefi: bool | None) -> tuple[str, ...] | None:
+def _keys(host: Probes | Host, question: tuple[str, ...], uefi: bool | None) -> tuple[str, ...] | None:
     """Return the names of the owner's keys that mokutil lists; shim keeps them, so there are none to list without UEFI."""
     if not uefi:
         return None
@@ -152,6 +155,11 @@ def _keys(host: Probes, question: tuple[str, ...], uefi: bool | None) -> tuple[s
     if names:
         return tuple(dict.fromkeys(names))
     return () if result.status in (0, 1) and re.search(r"Mok(?:ListRT|ListXRT|New) is empty", result.text) else None
+
+
+def one_key_queued(host: Host) -> bool:
+    """Return whether exactly one key is known to wait for the next boot."""
+    return len(_keys(host, QUEUED, uefi=True) or ()) == 1
 
 
 def _iommu_groups(host: Probes) -> dict[str, int] | None:

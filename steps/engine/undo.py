@@ -6,6 +6,7 @@ import contextlib
 
 import msgspec
 
+from steps.detect import firmware
 from steps.engine import aside, ledger, settings
 from steps.engine.command import Missing, never, run_command
 from steps.engine.context import Context, Outcome, failed
@@ -18,7 +19,7 @@ from steps.engine.packages import PackagesBefore, changed, read_after, read_befo
 from steps.errors import BringupError
 from steps.managers.base import Installed, Kept, PackageManager, manager
 from steps.managers.preflight import check_return
-from steps.model.action import AnyAction, Command, Keep, Packages, Run, Service, Write
+from steps.model.action import AnyAction, Command, Keep, Packages, Run, Service, Unqueue, Write
 from steps.model.base import Record, phrase
 from steps.model.run import TAKEN_BACK
 
@@ -172,17 +173,22 @@ def _commands(action: Run, context: Context) -> Outcome:
         return Outcome(status="kept")
     data = (context.folder.kept(action.id) / "undo.json").read_bytes()
     before = msgspec.json.decode(data, type=PathsBefore)
+    left = False
     context.spool_line(action.id, TAKEN_BACK)
     for step in action.undo:
-        if isinstance(step, Command):
+        if isinstance(step, Unqueue) and not firmware.one_key_queued(context.host):
+            # The firmware has it, or nobody asked in the end; only a person at the console can take an enrolled one out.
+            context.spool_line(action.id, f"mokutil --delete {step.certificate}")
+            left = True
+        elif isinstance(step, Unqueue | Command):
             ending = run_command(context, action, step.argv, environment=action.env, outside=action.outside)
-            if ending.code and not step.tolerant:
+            if ending.code and not (isinstance(step, Command) and step.tolerant):
                 return failed(phrase("engine.failed.exit", status=ending.code), exit=ending.code)
         elif step.path not in before.existed:
             path = before.real.get(step.path, step.path)
             context.spool_line(action.id, f"remove {path}")
             take_away(action, path, context)
-    return Outcome(status="undone")
+    return Outcome(status="kept" if left else "undone")
 
 
 def _service(action: Service, context: Context) -> Outcome:

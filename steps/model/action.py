@@ -67,7 +67,18 @@ class Command(Record, tag=True):
     tolerant: bool = False
 
 
-UndoStep = RemovePath | Command
+class Unqueue(Record, tag=True):
+    """Take back the request for a key that waits for the next boot: all that wait with it go too. One that was enrolled stays."""
+
+    certificate: str
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The command that takes it back: mokutil has none for one key alone."""
+        return ("mokutil", "--revoke-import")
+
+
+UndoStep = RemovePath | Command | Unqueue
 
 
 # --- replies ------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from steps.managers import apt_state
 from steps.managers.base import manager as manager_called
 from steps.managers.offered import by as offered_by
 from steps.managers.shown import shown
-from steps.model.action import AnyAction, Command, Keep, Packages, Reboot, Run, Service, UndoStep, Write
+from steps.model.action import AnyAction, Command, Keep, Packages, Reboot, RemovePath, Run, Service, UndoStep, Write
 from steps.model.action import Probe as DoneWhen
 from steps.model.base import Param, Phrase, Record, Words, phrase
 
@@ -240,7 +240,7 @@ def _undo(actions: tuple[AnyAction, ...]) -> Words | None:
         match action:
             case Run(undo=steps) if steps:
                 first = steps[0]
-                return shlex.join(first.argv) if isinstance(first, Command) else phrase("repair.undo.path", path=first.path)
+                return phrase("repair.undo.path", path=first.path) if isinstance(first, RemovePath) else shlex.join(first.argv)
             case Packages() if action.install:
                 return phrase("repair.undo.packages")
             case Write(path=path) | Keep(path=path):
