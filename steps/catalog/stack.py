@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Literal
+from urllib.parse import urlsplit
 
 from steps.catalog.load import document, remembered, rows
 from steps.catalog.versions import number
@@ -88,6 +89,8 @@ class CudaRepository(Record):
     """Which packages of `{branch}` are locked."""
     url: str
     key_file: str | None = None
+    key_by_sha1: bool | None = None
+    """Whether SHA-1 binds its key, which apt with Sequoia refuses since February 2026."""
     note: str | None = None
     confidence: Confidence | None = None
     source: str
@@ -215,6 +218,25 @@ def repository_of(os_id: str | None, version: str | None) -> CudaRepository | No
     for row in known:
         if os_id in row.os and (row.version is None or (version and row.version in (version, version.split(".", maxsplit=1)[0]))):
             return row
+    return None
+
+
+def repository_at(url: str) -> tuple[CudaRepository, str] | None:
+    """Return the repository of NVIDIA's that an address names, and its address as the table writes it; `None` where it names none.
+
+    The address may come from anywhere; the host has to be NVIDIA's own, and what is handed back is the table's.
+    """
+    known: tuple[CudaRepository, ...] = rows("cuda_repos.toml", "repository", CudaRepository)
+    try:
+        asked = urlsplit(url)
+    except ValueError:
+        return None
+    for row in known:
+        for arch in row.arches:
+            whole = row.url.replace("{arch}", arch)
+            own = urlsplit(whole)
+            if asked.scheme in ("http", "https") and asked.netloc == own.netloc and f"{asked.path}/".startswith(own.path):
+                return row, whole
     return None
 
 

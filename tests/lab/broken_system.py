@@ -14,12 +14,6 @@ def _source(url: str, key: str) -> bytes:
     return f"Types: deb\nURIs: {url}\nSuites: /\nSigned-By: {key}\n".encode()
 
 
-_WEAK = (
-    f"W: OpenPGP signature verification failed: {NVIDIA_URL}  InRelease: Sub-process /usr/bin/sqv returned an error code (1), "
-    "error message is: Signing key on EB693B3035CD5710E231E123A4B469963BF863CC is not bound: No binding signature at time because: "
-    "Policy rejected non-revocation signature because: SHA1 is not considered secure since 2026-02-01T00:00:00Z"
-)
-
 SYSTEM = (
     Broken(
         "interrupted",
@@ -125,13 +119,6 @@ SYSTEM = (
         script="mkdir -p /usr/share/lab; mount -t tmpfs -o size=1M tmpfs /usr/share/lab",
         log="dpkg -i /var/cache/apt/archives/lab-large_1.0_all.deb",
         proves='[ -z "$(ls /var/cache/apt/archives/*.deb 2>/dev/null)" ]',
-    ),
-    Broken(
-        "weak-key",
-        "apt-repo-key-rotated",
-        files={"/etc/apt/sources.list.d/cuda.list": f"deb [trusted=yes] {NVIDIA_URL} /\n".encode()},
-        log=f"echo '{_WEAK}'",
-        proves="apt-get -o APT::Update::Error-Mode=any update && ls /etc/apt/sources.list.d/cuda-debian12-x86_64.sources",
     ),
     Broken(
         "mirror-in-between",

@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from steps.catalog.stack import repository_of
+from steps.catalog.stack import repository_at, repository_of
 from steps.compat import toolkit_plan
 from steps.compat.case import Case
 from steps.compat.search import BARE
@@ -31,22 +31,39 @@ from steps.doctor.rules.base import Candidate
 from steps.managers import apt_repository
 
 _TOOLKIT = "nvidia.github.io/libnvidia-container"
-_NVIDIA = "developer.download.nvidia.com/compute/cuda/repos/"
+_SEQUOIA = "/usr/share/apt/default-sequoia.config"
+"""What apt asks of keys where it verifies with Sequoia, as the package has it."""
+_SEQUOIA_HERE = "/etc/crypto-policies/back-ends/apt-sequoia.config"
+"""The same as this machine wants it, read in its place."""
 
 
 @repairs("apt-repo-key-rotated")
 def new_key(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return the repository anew with the key that signs it now, confined to it; the entry of the old key goes out of the way."""
-    url = next((event.url for event in seen.all(KeyMissing) if event.url and _NVIDIA in event.url), None) or _configured(seen)
-    if url is None or manager_of(seen) != "apt":
-        return Plan(steps=(person("key-by-hand"), refresh(manager_of(seen))), verify=proof("lists", manager_of(seen)))
-    address = re.match(r"\S*?/repos/[^/\s]+/[^/\s]+", url)
-    whole = f"{address[0] if address else url.rstrip('/')}/"
+    """Return the repository anew with the key that signs it now, confined to it; the entry of the old key goes out of the way.
+
+    What is fetched has the table's address, whatever a log says. A key that is refused for its age helps nobody anew: where the
+    repository has no younger one a person decides whether apt may still take it.
+    """
+    manager, whole = manager_of(seen), _signed_anew(seen)
+    row = repository_at(whole)[0] if (whole and repository_at(whole)) else None
+    if candidate.variant == "weak" and (row is None or row.key_by_sha1 is not False):
+        allow = person("key-policy", "install", "-D", "-m", "644", _SEQUOIA, _SEQUOIA_HERE, path=_SEQUOIA_HERE)
+        return Plan(steps=(allow, refresh(manager)), verify=proof("lists", manager))
+    if whole is None or manager != "apt":
+        return Plan(steps=(person("key-by-hand"), refresh(manager)), verify=proof("lists", manager))
     return Plan(steps=(*_without(seen, whole), _added(whole)), verify=proof("lists", "apt"))
 
 
-def _configured(seen: Evidence) -> str | None:
-    return next((source.url for source in seen.repositories if _NVIDIA in source.url), None)
+def _signed_anew(seen: Evidence) -> str | None:
+    """Return the address of the repository of NVIDIA's whose key is missing, by the table; `None` where it is not one for this system."""
+    configured = [found[1] for source in seen.repositories if (found := repository_at(source.url))]
+    named = next((found[1] for event in seen.all(KeyMissing) if event.url and (found := repository_at(event.url))), None)
+    asked = any(event.url for event in seen.all(KeyMissing))
+    own = _own_url(seen)
+    if named is None:
+        return next(iter(configured), None) if not asked else None
+    # One that is neither this system's nor here was somebody else's.
+    return named if named in (own, *configured) or own is None else None
 
 
 def nvidias_archive(seen: Evidence, key: str) -> tuple[Step, ...]:
@@ -55,7 +72,7 @@ def nvidias_archive(seen: Evidence, key: str) -> tuple[Step, ...]:
     A person's where NVIDIA has none for the system.
     """
     manager = manager_of(seen)
-    if manager == "pacman" or any(_NVIDIA in source.url or _TOOLKIT in source.url for source in seen.repositories):
+    if manager == "pacman" or any(repository_at(source.url) or _TOOLKIT in source.url for source in seen.repositories):
         return ()
     actions = toolkit_plan.source(Case(machine_of(seen), BARE), manager) if manager else ()
     return (made_of(key, actions),) if actions else (person(f"{key}-by-hand"),)
@@ -126,7 +143,7 @@ def own_release(seen: Evidence, candidate: Candidate) -> Plan:
         return Plan(steps=(*(person(key, theirs=theirs) for key in keys), refresh(manager)), verify=proof("lists", manager))
     away = tuple(step for url in foreign for step in _without(seen, url))
     own = _own_url(seen)
-    last = _added(own) if own and any(_NVIDIA in url for url in foreign) else refresh("apt")
+    last = _added(own) if own and any(repository_at(url) for url in foreign) else refresh("apt")
     return Plan(steps=(*away, last), verify=proof("lists", "apt"))
 
 

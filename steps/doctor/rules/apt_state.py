@@ -93,6 +93,9 @@ def _foreign(seen: Evidence, url: str) -> Fact | None:
     cousins = {"rhel": {"rhel", "centos", "rocky", "almalinux", "ol", "fedora"}, "sles": {"sles", "suse", "opensuse"}}.get(name, {name})
     if not family & cousins:
         return mine
+    # Ubuntu, and what is made of it, is Debian's family and takes nothing that was built for a Debian.
+    if name == "debian" and "ubuntu" in family:
+        return mine
     # A distribution made of another one counts its own releases.
     if seen.system.id not in cousins and name in ("ubuntu", "debian"):
         return None

@@ -1,0 +1,113 @@
+"""Repairs of package sources fetch only what the tables name, and leave what others put there."""
+
+from __future__ import annotations
+
+import pytest
+
+from steps.doctor.diagnosis import Repair
+from steps.model.action import Run, Write
+from tests.doctor import kit
+from tests.doctor.test_repairs_system import keys
+
+CUDA = "developer.download.nvidia.com/compute/cuda/repos"
+_MISSING = "W: GPG error: {} InRelease: The following signatures couldn't be verified: NO_PUBKEY A4B469963BF863CC\n"
+_WEAK = (
+    "W: OpenPGP signature verification failed: {} InRelease: Sub-process /usr/bin/sqv returned an error code (1), error message is: "
+    "Signing key on EB693B3035CD5710E231E123A4B469963BF863CC is not bound: No binding signature at time 2026-01-29T20:38:07Z "
+    "because: SHA1 is not considered secure since 2026-02-01T00:00:00Z\n"
+)
+UBUNTU, DEBIAN = 'ID=ubuntu\nID_LIKE=debian\nVERSION_ID="{}"\n', 'ID=debian\nVERSION_ID="{}"\n'
+
+
+def judged(log: str, release: str, files: dict[str, str] | None = None) -> tuple[str, Repair]:
+    told = {"/etc/os-release": release, **(files or {})}
+    cause = kit.judged(files=told, logs={"apt.log": log}, commands={"uname -m": "x86_64\n", "dpkg -l": "ii  apt 2.7 amd64 x\n"}).cause
+    assert cause is not None
+    return cause.id, cause.repair
+
+
+def fetched(repair: Repair) -> list[str]:
+    """Return every address that a command or a file of the repair holds."""
+    texts = [
+        " ".join(action.argv) if isinstance(action, Run) else action.text or ""
+        for step in repair.steps
+        for action in step.actions
+        if isinstance(action, Run | Write)
+    ]
+    return [word for text in texts for word in text.split() if "://" in word]
+
+
+# --- the key of NVIDIA's repository -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"http://evil.example/{CUDA}/ubuntu2404/x86_64",
+        f"https://{CUDA.replace('/', '.evil.example/', 1)}/ubuntu2404/x86_64",
+        f"https://{CUDA.split('/', maxsplit=1)[0]}@evil.example/{CUDA}/ubuntu2404/x86_64",
+        f"ftp://{CUDA}/ubuntu2404/x86_64",
+    ],
+)
+def test_a_key_is_never_fetched_from_where_a_log_says(address: str) -> None:
+    id, repair = judged(_MISSING.format(address), UBUNTU.format("24.04"))
+    assert id == "apt-repo-key-rotated"
+    assert fetched(repair) == []
+    assert keys(repair) == ["key-by-hand", "refresh"]
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_the_key_of_this_systems_repository_is_fetched_from_nvidia_by_https(scheme: str) -> None:
+    _, repair = judged(_MISSING.format(f"{scheme}://{CUDA}/ubuntu2404/x86_64"), UBUNTU.format("24.04"))
+    assert keys(repair) == ["repository-anew"]
+    assert fetched(repair)
+    assert all(address.startswith(f"https://{CUDA}/ubuntu2404/x86_64/") for address in fetched(repair))
+
+
+def test_a_repository_of_nvidias_that_is_neither_this_systems_nor_here_is_not_added() -> None:
+    line = _MISSING.format(f"https://{CUDA}/wsl-ubuntu/x86_64")
+    _, absent = judged(line, UBUNTU.format("24.04"))
+    there = {"/etc/apt/sources.list.d/cuda.list": f"deb https://{CUDA}/wsl-ubuntu/x86_64 /\n"}
+    _, present = judged(line, UBUNTU.format("24.04"), there)
+    assert fetched(absent) == []
+    assert keys(present) == ["entry-aside", "repository-anew"]
+    assert all(address.startswith(f"https://{CUDA}/wsl-ubuntu/x86_64/") for address in fetched(present))
+
+
+# --- a key that SHA-1 binds -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("release", "token", "id"),
+    [
+        (UBUNTU.format("22.04"), "debian12", "repo-for-other-distro"),
+        (DEBIAN.format("13"), "debian12", "repo-for-other-distro"),
+        ('ID=linuxmint\nID_LIKE="ubuntu debian"\nVERSION_ID="22"\n', "debian12", "repo-for-other-distro"),
+        (DEBIAN.format("12"), "debian12", "apt-repo-key-rotated"),
+        (UBUNTU.format("24.04"), "ubuntu2404", "apt-repo-key-rotated"),
+        ('ID=linuxmint\nID_LIKE="ubuntu debian"\nVERSION_ID="22"\n', "ubuntu2404", "apt-repo-key-rotated"),
+    ],
+)
+def test_debians_repository_is_not_ubuntus(release: str, token: str, id: str) -> None:
+    said, repair = judged(_WEAK.format(f"https://{CUDA}/{token}/x86_64"), release)
+    assert said == id
+    if token == "debian12":
+        assert not any("debian12" in address for address in fetched(repair))
+
+
+def test_no_keyring_is_offered_where_the_vendor_has_no_younger_key() -> None:
+    _, repair = judged(_WEAK.format(f"https://{CUDA}/debian12/x86_64"), DEBIAN.format("12"))
+    assert keys(repair) == ["key-policy", "refresh"]
+    assert not repair.steps[0].actions
+
+
+def test_the_key_of_a_repository_with_a_younger_one_is_taken_anew() -> None:
+    _, repair = judged(_WEAK.format(f"https://{CUDA}/debian13/x86_64"), DEBIAN.format("13"))
+    assert keys(repair) == ["repository-anew"]
+
+
+def test_the_place_of_another_releases_entry_is_taken_by_this_systems() -> None:
+    there = {"/etc/apt/sources.list.d/cuda.list": f"deb https://{CUDA}/debian12/x86_64 /\n"}
+    _, repair = judged(_WEAK.format(f"https://{CUDA}/debian12/x86_64"), DEBIAN.format("13"), there)
+    assert keys(repair) == ["entry-aside", "repository-anew"]
+    assert all(address.startswith(f"https://{CUDA}/debian13/x86_64/") for address in fetched(repair))
