@@ -118,6 +118,8 @@ def action(one: AnyAction, language: Language) -> Document:
 def undo(one: AnyAction, language: Language) -> str:
     """Return in one line how an action is taken back."""
     match one:
+        case Run(undo=(), stays=stays) if stays:
+            return say(language, stays)
         case Run(undo=()) | Reboot():
             return say(language, _word("nothing"))
         case Run(undo=steps):

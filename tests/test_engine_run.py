@@ -147,6 +147,16 @@ def test_a_failure_stops_its_lane_and_what_needs_it_and_nothing_else() -> None:
     assert state.actions["a.bad"].error == Phrase(key="engine.failed.exit", params={"status": 7, "exit": 7})
 
 
+def test_a_status_that_passes_is_no_end_of_the_run_and_another_one_is() -> None:
+    half = Run(id="a.half", title="t", argv=("sh", "-c", "exit 1"), passes=(1,))
+    state = ended(client.start(plan_of(half, works("a.next")), sudo=None))
+    assert (state.status, state.exit, statuses(state)) == ("done", 0, {"a.half": "done", "a.next": "done"})
+    killed = Run(id="a.half", title="t", argv=("sh", "-c", "kill -9 $$"), passes=(1,))
+    for bad in (msgspec.structs.replace(half, argv=("sh", "-c", "exit 2")), killed):
+        state = ended(client.start(plan_of(bad, works("a.next")), sudo=None))
+        assert (state.status, statuses(state)) == ("failed", {"a.half": "failed"})
+
+
 def test_an_optional_action_may_fail() -> None:
     state = ended(client.start(plan_of(Run(id="a.bad", title="t", argv=("false",), optional=True), works("a.next")), sudo=None))
     assert (state.status, statuses(state)) == ("done", {"a.bad": "failed", "a.next": "done"})

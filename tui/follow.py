@@ -10,7 +10,7 @@ from steps.catalog.prompts import answer_words, prompt_row
 from steps.errors import BringupError
 from steps.model.action import AnyAction
 from steps.model.base import Param, phrase
-from steps.model.run import LOG_IN_AGAIN, RunState
+from steps.model.run import LOG_IN_AGAIN, RunState, stays
 from steps.text import Language, say, say_error
 from tui.reasons import TAIL, deciding
 from tui.watching import (
@@ -235,6 +235,10 @@ class _Followed:
             )
         word = "login" if state.status == "done" and state.exit == LOG_IN_AGAIN else word
         word = "reboot-unit" if state.status == "reboot" and state.unit is not None else word
+        what = stays(self._handle.plan.actions, state) if word == "undone" else ""
+        if what:
+            self.say("run.plain.run.undone-but", id=self._handle.id, what=say(self._language, what))
+            return
         self.say(f"run.plain.run.{word}", id=self._handle.id, done=known.done, total=known.total, time=time_gone)
 
     def _still(self, state: RunState) -> None:

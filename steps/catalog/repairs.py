@@ -16,9 +16,9 @@ class ToolRow(Record):
     """One thing to do, as each package manager's distribution does it."""
 
     id: str
-    apt: Argv
-    dnf: Argv
-    pacman: Argv
+    apt: Argv = ()
+    dnf: Argv = ()
+    pacman: Argv = ()
     source: str
 
 

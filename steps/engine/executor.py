@@ -70,7 +70,10 @@ def _do(action: AnyAction, context: Context) -> Outcome:
 def _run(action: Run, context: Context) -> Outcome:
     if action.undo:
         undo.register(action, context)
-    outcome = judge(run_command(context, action, action.argv, environment=action.env, outside=action.outside))
+    ending = run_command(context, action, action.argv, environment=action.env, outside=action.outside)
+    outcome = judge(ending)
+    if ending.stopped is None and ending.killed_by is None and ending.status in action.passes:
+        return Outcome(status="done", exit=ending.status)
     if action.lane == "proof" and outcome.exit == PROOF_FAILED:
         return failed(phrase("engine.failed.proof"), exit=PROOF_FAILED, code=PROOF_FAILED)
     if action.id == NEIGHBOURS and outcome.exit == InTheWay.exit_code:

@@ -128,6 +128,10 @@ class Run(Action, tag=True):
     replies: tuple[Reply, ...] = ()
     interactive: bool = False
     timeout: float | None = None
+    passes: tuple[int, ...] = ()
+    """Exit statuses that are no end besides 0: what comes after mends what is left, and the proof decides."""
+    stays: Words = ""
+    """What of it no undo takes back, in words; nothing where all of it goes, or where it changes nothing."""
     outside: bool = False
     """Whether it runs on this machine even when the target is another root (`bringup verify --root …`)."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from steps.model.action import AnyAction, Manual, Reboot
+from steps.model.action import AnyAction, Manual, Reboot, Run
 from steps.model.base import Param, Record, Words
 
 EntryKind = Literal[
@@ -151,3 +151,9 @@ def left_out(actions: Iterable[AnyAction], state: RunState) -> tuple[AnyAction, 
     """
     skipped = {id for id, one in state.actions.items() if one.status == "skipped"}
     return tuple(one for one in actions if one.id in skipped and not one.optional and not isinstance(one, Manual | Reboot))
+
+
+def stays(actions: Iterable[AnyAction], state: RunState) -> Words:
+    """Return what the first action that an undo could not take back left behind, in words; empty where nothing stays."""
+    kept = {id for id, one in state.actions.items() if one.status == "kept"}
+    return next((one.stays for one in actions if isinstance(one, Run) and one.stays and one.id in kept), "")

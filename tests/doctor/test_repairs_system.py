@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from steps.catalog.diagnoses import diagnoses
+from steps.catalog.repairs import System
 from steps.doctor.diagnosis import Diagnosis, Repair
 from steps.doctor.evidence import Evidence
 from steps.doctor.repairs.all import repair_of
@@ -12,7 +13,7 @@ from steps.doctor.rules.base import Candidate
 from steps.host.captured import Capture, CapturedHost, Recorded
 from steps.model.action import Command, Packages, Run, Write
 from tests.doctor import kit
-from tests.doctor.test_repairs import machine
+from tests.doctor.test_repairs import all_of, machine
 
 _UBUNTU = {"/etc/os-release": 'ID=ubuntu\nVERSION_ID="24.04"\n', "/proc/sys/kernel/osrelease": "6.8.0-60-generic\n"}
 
@@ -326,3 +327,18 @@ def test_suse_is_given_no_commands_of_another_family() -> None:
         if argv[0] in others
     ]
     assert wrong == []
+
+
+# --- managers other than apt --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("manager", "command"), [("dnf", "dnf distro-sync"), ("pacman", "pacman -Syu")])
+def test_no_run_upgrades_a_whole_system_by_itself(manager: System, command: str) -> None:
+    for id, repair in all_of(manager):
+        for step in repair.steps:
+            for action in step.actions:
+                argv = " ".join(action.argv) if isinstance(action, Run) else ""
+                assert not any(word in argv for word in ("distro-sync", "-Syu", "upgrade")), (id, argv)
+    told = [step for step in repaired(machine(manager), "dpkg-interrupted").steps if step.says.key.endswith("upgrade-system")]
+    assert [" ".join(step.command or ()) for step in told] == [command]
+    assert not any(step.actions for step in told)

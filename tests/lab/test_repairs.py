@@ -14,9 +14,10 @@ import pytest
 
 from steps.catalog import frameworks
 from steps.compat.wheels import cuda_of
-from tests.lab.broken import Broken
+from tests.lab.broken import Broken, trusting
 from tests.lab.broken_driver import DRIVER
 from tests.lab.broken_system import SYSTEM
+from tests.lab.debs import Deb, File
 from tests.lab.lab import LabMachine
 from tests.lab.test_whole_path import packages, settings
 
@@ -74,6 +75,42 @@ def test_a_broken_system_is_named_repaired_proven_and_taken_back(case: Broken, m
     assert after[2] == before[2]
     if log is None:
         assert cause(machine, *words) == case.cause
+
+
+# --- what one command alone does not finish ---------------------------------------------------------
+
+
+def test_an_upgrade_that_dpkg_cannot_configure_alone_is_completed_by_apt(machine: LabMachine) -> None:
+    half = Deb("lab-half", "1.0", "all", 60, {}, {"/etc/lab-half.conf": File(b"level = 1\n")})
+    # What needs the new library was unpacked, the library was not yet; of the other package the archive is gone.
+    unpacked = Broken(
+        "cut-off-upgrade",
+        "dpkg-interrupted",
+        files=trusting(),
+        debs=(half,),
+        script="apt-get -q update; apt-get -qy install libnccl2=2.26.2-1+cuda12.8 libnccl-dev=2.26.2-1+cuda12.8; "
+        "cd /var/cache/apt/archives; apt-get -qy download libnccl-dev=2.28.3-1+cuda13.0; "
+        "dpkg --unpack libnccl-dev_2.28.3*.deb lab-half_1.0_all.deb; rm lab-half_1.0_all.deb",
+    )
+    unpacked.make(machine)
+    words = ("--root", machine.root, "--machine", str(MACHINES / f"{unpacked.hardware}.json"))
+    assert machine.run("dpkg", "--dry-run", "--configure", "-a").returncode == 1
+    assert cause(machine, *words) == "dpkg-interrupted"
+
+    done = bringup(machine, "doctor", "--fix", "--yes", *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    states = machine.run(
+        "dpkg-query", "-W", "-f", "${Package} ${Version} ${db:Status-Abbrev}\n", "libnccl2", "libnccl-dev", "lab-half"
+    ).stdout
+    assert sorted(states.split("\n"))[1:] == [
+        "lab-half 1.0 ii ",
+        "libnccl-dev 2.28.3-1+cuda13.0 ii ",
+        "libnccl2 2.28.3-1+cuda13.0 ii ",
+    ]
+    undone = bringup(machine, "undo", "--yes")
+    assert undone.returncode == 0, undone.stdout + undone.stderr
+    assert "as far as that can be. Packages that were left half-way stay configured" in undone.stdout
+    assert "the machine is as it was" not in undone.stdout
 
 
 # --- a real Python environment ----------------------------------------------------------------------

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from steps.engine.progress import Work
+from steps.model.action import Run
 from steps.model.base import phrase
 from steps.model.run import RunStatus
 from steps.model.verdict import Rung
@@ -232,6 +234,19 @@ async def test_what_an_undo_keeps_is_counted_beside_what_it_takes_back(tmp_path:
         run.action("system.return", "kept", started=0, seconds=21)
         run.now_is("undone", code=0, ended=START + 500)
         await until(pilot, lambda: shows(app, "3 steps taken back, 1 kept"))
+
+
+async def test_what_no_undo_takes_back_is_said_in_place_of_all_is_as_it_was(tmp_path: Path) -> None:
+    run = real(failed(tmp_path))
+    left = Run(id="repair.finish", title="t", argv=("dpkg", "--configure", "-a"), stays="Packages stay configured.")
+    run.plan = msgspec.structs.replace(run.plan, actions=(left, *run.plan.actions))
+    run.action(left.id, "kept", started=0, seconds=21)
+    run.action("driver.headers", "undone", started=22, seconds=38)
+    run.now_is("undone", code=0, ended=START + 500)
+    app = Watching(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "Packages stay configured.", "All else is as it was."))
+        assert not shows(app, "The machine is as it was")
 
 
 @pytest.mark.parametrize("status", ["done", "cancelled", "failed"])

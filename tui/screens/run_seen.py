@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from steps.model.action import AnyAction
 from steps.model.base import Param, phrase
 from steps.model.plan import Plan
-from steps.model.run import LOG_IN_AGAIN, ActionState, RunState
+from steps.model.run import LOG_IN_AGAIN, ActionState, RunState, stays
 from steps.text import Language, say
 from tui.cells import Line, Span, width
 from tui.theme import MARKS
@@ -132,6 +132,8 @@ def title_words(seen: Seen) -> str:
             return seen.say("title.rehearsed")
         case "cancelled" | "undone" if seen.plan.target.rehearsal:
             return seen.say("title.rehearsal-over")
+        case "undone" if what := stays(seen.plan.actions, seen.state):
+            return seen.say("title.undone-but", what=say(seen.language, what))
         case "cancelled" | "reboot" | "undoing" | "undone" | "undo-failed" | "done":
             return seen.say(f"title.{seen.state.status}", time=hours(seen.state.started or seen.now))
         case "starting" | "running" | "paused" | "asks":
@@ -177,6 +179,8 @@ def _ending(seen: Seen) -> tuple[str, str]:
     ink = {"done": "good", "undone": "good", "cancelled": "info"}.get(seen.state.status, "bad")
     if seen.state.status == "done" and seen.repaired is not None:
         return ink, seen.say("line.repaired", run=seen.repaired)
+    if seen.state.status == "undone" and stays(seen.plan.actions, seen.state):
+        return "info", seen.say("line.undone-but")
     rehearsed = (
         {"done": "rehearsed", "cancelled": "rehearsal-cancelled", "undone": "rehearsal-undone"} if seen.plan.target.rehearsal else {}
     )

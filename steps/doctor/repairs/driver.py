@@ -26,9 +26,8 @@ from steps.doctor.repairs.base import (
     repairs,
     run,
     service,
-    tool,
 )
-from steps.doctor.repairs.halves import archive, half
+from steps.doctor.repairs.halves import archive, completed, half
 from steps.doctor.repairs.installer import taken_away
 from steps.doctor.repairs.modules import afterwards, built, images, kernel_of, reinstalled
 from steps.doctor.rules.base import Candidate
@@ -131,18 +130,12 @@ def file_conflict(seen: Evidence, candidate: Candidate) -> Plan:
     """Return the removal of the package that has the file, then what was cut off."""
     manager, package = manager_of(seen), str(candidate.params.get("package", "?")).partition(":")[0]
     if not re.fullmatch(r"[a-z0-9][a-z0-9.+-]+", package) or role(package) is None:
-        return Plan(
-            steps=(person("which-driver", package=package), tool("fix-broken", "fix-broken", manager)), verify=proof("packages", manager)
-        )
+        return Plan(steps=(person("which-driver", package=package), completed(manager)), verify=proof("packages", manager))
     if manager == "apt" and not half(seen):
         steps: tuple[Step, ...] = (remove("other-branch-away", manager, package),)
-        return Plan(steps=(*steps, tool("fix-broken", "fix-broken", manager)), verify=proof("packages", manager))
+        return Plan(steps=(*steps, completed(manager)), verify=proof("packages", manager))
     # dpkg's own tool: while a package is half unpacked, apt refuses every transaction that does not mend all of it.
-    steps = (
-        (*_forced(seen, package), tool("fix-broken", "fix-broken", manager))
-        if manager == "apt"
-        else (remove("other-branch-away", manager, package),)
-    )
+    steps = (*_forced(seen, package), completed(manager)) if manager == "apt" else (remove("other-branch-away", manager, package),)
     return Plan(steps=steps, verify=proof("packages", manager))
 
 
@@ -195,9 +188,7 @@ def both_architectures(seen: Evidence, candidate: Candidate) -> Plan:
     rows = [row for row in seen.packages.rows if row.name == name and row.arch]
     newest = max(rows, key=lambda row: numbers.parts(row.driver or row.version), default=None)
     if manager != "apt" or newest is None or len({row.arch for row in rows}) < 2:
-        return Plan(
-            steps=(tool("fix-broken", "fix-broken", manager), person("both-architectures", package=name)), verify=proof("packages", manager)
-        )
+        return Plan(steps=(completed(manager), person("both-architectures", package=name)), verify=proof("packages", manager))
     names = tuple(f"{row.name}:{row.arch}={newest.version}" for row in rows)
     return Plan(steps=(install("both-architectures", manager, *names, package=name),), verify=proof("packages", manager))
 

@@ -19,7 +19,7 @@ from steps.doctor.repairs.base import (
     run,
     tool,
 )  # fmt: skip
-from steps.doctor.repairs.halves import archive, as_failed, finish, half
+from steps.doctor.repairs.halves import archive, as_failed, completed, finish, half
 from steps.doctor.repairs.modules import images
 from steps.doctor.rules.base import Candidate
 from steps.host.rooted import version_key
@@ -31,7 +31,7 @@ def finished(seen: Evidence, candidate: Candidate) -> Plan:
     """Return what finishes the packages that were left half-way; the person's settings stay."""
     manager = manager_of(seen)
     ssh = (person("keep-session"),) if candidate.variant == "ssh" else ()
-    mended = tool("fix-broken", "fix-broken", manager)
+    mended = completed(manager)
     return Plan(steps=(*ssh, *finish(seen), mended), verify=proof("packages", manager))
 
 
@@ -118,8 +118,8 @@ def disk_room(seen: Evidence, candidate: Candidate) -> Plan:
     """Return what frees room without a loss, then what had failed."""
     manager, path = manager_of(seen), str(candidate.params.get("path", "/"))
     # What undo would unpack again lies in the cache that is emptied here.
-    last = (run("finish", "dpkg", "--force-confdef", "--force-confold", "--configure", "-a", quiet=720),) if manager == "apt" else ()
-    mended = tool("fix-broken", "fix-broken", manager)
+    last = finish(seen, comes_back=False) if manager == "apt" else ()
+    mended = completed(manager)
     steps = (
         tool("clean-cache", "clean-cache", manager),
         person("free-space", "du", "-xh", "--max-depth=2", "/var", path=path),

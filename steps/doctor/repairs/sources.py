@@ -23,10 +23,10 @@ from steps.doctor.repairs.base import (
     proof,
     refresh,
     repairs,
-    tool,
     write,
 )  # fmt: skip
 from steps.doctor.repairs.builds import machine_of
+from steps.doctor.repairs.halves import completed
 from steps.doctor.rules.base import Candidate
 from steps.managers import apt_repository
 
@@ -45,8 +45,8 @@ def new_key(seen: Evidence, candidate: Candidate) -> Plan:
     repository has no younger one a person decides whether apt may still take it.
     """
     manager, whole = manager_of(seen), _signed_anew(seen)
-    row = repository_at(whole)[0] if (whole and repository_at(whole)) else None
-    if candidate.variant == "weak" and (row is None or row.key_by_sha1 is not False):
+    known = repository_at(whole) if whole else None
+    if candidate.variant == "weak" and (known is None or known[0].key_by_sha1 is not False):
         allow = person("key-policy", "install", "-D", "-m", "644", _SEQUOIA, _SEQUOIA_HERE, path=_SEQUOIA_HERE)
         return Plan(steps=(allow, refresh(manager)), verify=proof("lists", manager))
     if whole is None or manager != "apt":
@@ -165,4 +165,4 @@ def one_source(seen: Evidence, candidate: Candidate) -> Plan:
     priority = -1 if ours else 900
     text = f"# The driver comes from one archive only.\nPackage: {names}\nPin: release l=NVIDIA CUDA\nPin-Priority: {priority}\n"
     pin = write("one-source", "/etc/apt/preferences.d/bringup-one-driver-source", text)
-    return Plan(steps=(pin, refresh("apt"), tool("fix-broken", "fix-broken", "apt")), verify=proof("packages", "apt"))
+    return Plan(steps=(pin, refresh("apt"), completed("apt")), verify=proof("packages", "apt"))
