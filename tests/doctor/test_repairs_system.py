@@ -338,7 +338,14 @@ def test_no_run_upgrades_a_whole_system_by_itself(manager: System, command: str)
         for step in repair.steps:
             for action in step.actions:
                 argv = " ".join(action.argv) if isinstance(action, Run) else ""
-                assert not any(word in argv for word in ("distro-sync", "-Syu", "upgrade")), (id, argv)
+                assert not any(word in argv for word in ("distro-sync", "-Sy", "upgrade")), (id, argv)
+        asked = repair.verify.command if repair.verify else ()
+        assert not {"-Sy", "-Syu", "distro-sync"} & set(asked), (id, asked)
     told = [step for step in repaired(machine(manager), "dpkg-interrupted").steps if step.says.key.endswith("upgrade-system")]
     assert [" ".join(step.command or ()) for step in told] == [command]
     assert not any(step.actions for step in told)
+
+
+@pytest.mark.parametrize("manager", ["apt", "dnf", "pacman"])
+def test_lists_of_two_states_cost_no_package_that_an_undo_needs(manager: System) -> None:
+    assert keys(repaired(machine(manager), "repo-inconsistent-on-server")) == ["wait-server", "refresh"]

@@ -109,7 +109,7 @@ def test_an_upgrade_that_dpkg_cannot_configure_alone_is_completed_by_apt(machine
     ]
     undone = bringup(machine, "undo", "--yes")
     assert undone.returncode == 0, undone.stdout + undone.stderr
-    assert "as far as that can be. Packages that were left half-way stay configured" in undone.stdout
+    assert "undone as far as can be. Half-done packages stay configured." in undone.stdout
     assert "the machine is as it was" not in undone.stdout
 
 

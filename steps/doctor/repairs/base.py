@@ -146,8 +146,10 @@ def refresh(manager: Manager | None) -> Step:
     if manager == "apt":
         action = Packages(id="refresh", title=phrase("repair.step.refresh"), lane="packages", manager="apt", refresh=True, seconds=15)
         return _of(_says("refresh"), ("apt-get", "update"), action)
-    commands = {"dnf": ("dnf", "makecache", "--refresh"), "pacman": ("pacman", "-Sy")}
-    return run("refresh", *commands[manager]) if manager else person("refresh")
+    if manager == "dnf":
+        return run("refresh", "dnf", "makecache", "--refresh")
+    # pacman's lists alone are half an upgrade: checkupdates reads them beside the system's own.
+    return person("refresh", *(("checkupdates",) if manager == "pacman" else ()))
 
 
 def aside(key: str, path: str, beside: str | None = None, **params: Param) -> Step:
