@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatch
+
 import pytest
 
 from steps.doctor.diagnosis import Repair
 from steps.model.action import Run, Write
 from tests.doctor import kit
-from tests.doctor.test_repairs_system import keys
+from tests.doctor.test_repairs_system import keys, repaired, seen
 
 CUDA = "developer.download.nvidia.com/compute/cuda/repos"
 _MISSING = "W: GPG error: {} InRelease: The following signatures couldn't be verified: NO_PUBKEY A4B469963BF863CC\n"
@@ -111,3 +113,56 @@ def test_the_place_of_another_releases_entry_is_taken_by_this_systems() -> None:
     _, repair = judged(_WEAK.format(f"https://{CUDA}/debian12/x86_64"), DEBIAN.format("13"), there)
     assert keys(repair) == ["entry-aside", "repository-anew"]
     assert all(address.startswith(f"https://{CUDA}/debian13/x86_64/") for address in fetched(repair))
+
+
+# --- one driver, two archives -----------------------------------------------------------------------
+
+
+def pinned(rows: str, chosen: str) -> list[tuple[str, str]]:
+    """Return the pin's globs and its priority, one pair for each pin."""
+    repair = repaired(seen({"dpkg -l": rows}), "two-repos-same-branch", wanted="550.120-0ubuntu1", chosen=chosen)
+    texts = [action.text or "" for step in repair.steps for action in step.actions if isinstance(action, Write)]
+    return [(text.split("Package: ")[1].splitlines()[0], text.split("Pin-Priority: ")[1].strip()) for text in texts]
+
+
+_OF_UBUNTU, _OF_NVIDIA = "550.120-0ubuntu0.22.04.1", "550.90.07-0ubuntu1"
+
+
+@pytest.mark.parametrize(
+    ("installed", "chosen", "priority"),
+    [
+        ((_OF_NVIDIA,), _OF_UBUNTU, "900"),
+        ((_OF_UBUNTU,), _OF_NVIDIA, "-1"),
+        ((), _OF_UBUNTU, "-1"),
+        ((), _OF_NVIDIA, "900"),
+        ((_OF_NVIDIA, _OF_UBUNTU), _OF_UBUNTU, None),
+    ],
+)
+def test_the_driver_stays_with_the_archive_that_it_is_from(installed: tuple[str, ...], chosen: str, priority: str | None) -> None:
+    names = ("nvidia-driver-550", "libnvidia-compute-550")
+    rows = "".join(f"ii  {name} {version} amd64 x\n" for name, version in zip(names, installed * 2, strict=False)) or "ii  bash 5 amd64 x\n"
+    assert [one for _, one in pinned(rows, chosen)] == ([] if priority is None else [priority])
+
+
+def test_only_the_drivers_own_packages_are_pinned() -> None:
+    globs = pinned("ii  bash 5 amd64 x\n", _OF_UBUNTU)[0][0].split()
+
+    def taken(name: str) -> bool:
+        return any(fnmatch(name, glob) for glob in globs)
+
+    driver = (
+        "nvidia-driver-550 nvidia-driver-550-server-open nvidia-dkms-550 nvidia-kernel-source-550 nvidia-kernel-common-550 "
+        "nvidia-utils-550 nvidia-headless-no-dkms-550 nvidia-compute-utils-550 nvidia-firmware-550-550.120 libnvidia-compute-550 "
+        "libnvidia-cfg1-550 libnvidia-common-550 libnvidia-decode-550 libnvidia-encode-550 libnvidia-extra-550 libnvidia-fbc1-550 "
+        "libnvidia-gl-550 cuda-drivers cuda-drivers-550 nvidia-open nvidia-open-580 libcuda1 nvidia-driver-cuda libnvidia-ml1 "
+        "libnvidia-ptxjitcompiler1 libnvidia-nvvm4 xserver-xorg-video-nvidia-550 linux-modules-nvidia-550-generic "
+        "nvidia-persistenced nvidia-modprobe nvidia-settings libxnvctrl0"
+    )
+    others = (
+        "nvidia-container-toolkit nvidia-container-toolkit-base nvidia-container-runtime libnvidia-container1 "
+        "libnvidia-container-tools nvidia-fabricmanager-550 cuda-drivers-fabricmanager-550 libnvidia-nscq-550 nvidia-imex-550 "
+        "nvidia-docker2 nvidia-cuda-toolkit cuda-toolkit-12-8 libnccl2 libcudnn9-cuda-12 libnvidia-egl-wayland1 nvidia-prime nvidia-fs "
+        "nvidia-gds nvidia-cudnn nvidia-peermem-dkms"
+    )
+    assert [name for name in driver.split() if not taken(name)] == []
+    assert [name for name in others.split() if taken(name)] == []

@@ -28,6 +28,7 @@ from steps.doctor.repairs.base import (
 from steps.doctor.repairs.builds import machine_of
 from steps.doctor.repairs.halves import completed
 from steps.doctor.rules.base import Candidate
+from steps.doctor.rules.mixed_install import builder
 from steps.managers import apt_repository
 
 _TOOLKIT = "nvidia.github.io/libnvidia-container"
@@ -154,15 +155,29 @@ def _own_url(seen: Evidence) -> str | None:
     return row.url.replace("{arch}", arch) if row and arch in row.arches else None
 
 
+_DRIVER = (
+    "cuda-drivers cuda-drivers-[0-9]* libcuda1* libnvcuvid1* libnvoptix1* libnvidia-[0-9]* libnvidia-a* libnvidia-cfg* libnvidia-com* "
+    "libnvidia-d* libnvidia-eglcore* libnvidia-en* libnvidia-ex* libnvidia-f* libnvidia-g* libnvidia-if* libnvidia-ml* libnvidia-ng* "
+    "libnvidia-nvvm* libnvidia-op* libnvidia-p* libnvidia-r* libnvidia-vks* libxnvctrl* linux-modules-nvidia-* linux-objects-nvidia-* "
+    "linux-signatures-nvidia-* nvidia-compute* nvidia-dkms* nvidia-driver* nvidia-firmware* nvidia-headless* nvidia-kernel* "
+    "nvidia-libopencl1* nvidia-modprobe* nvidia-open* nvidia-persistenced* nvidia-settings* nvidia-smi* nvidia-utils* "
+    "nvidia-vdpau-driver* nvidia-xconfig* xserver-xorg-video-nvidia*"
+)
+"""Globs of the driver's own packages: none of the container toolkit's, the fabric manager's or CUDA's libraries."""
+
+
 @repairs("two-repos-same-branch")
 def one_source(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return the pin that takes the driver from one archive only, the one that the installed packages are from."""
+    """Return the pin that takes the driver from one archive only: the one that the installed packages are from.
+
+    Where none is installed it is the one that apt would choose; where they are from both a person decides.
+    """
     manager, chosen = manager_of(seen), str(candidate.params.get("chosen", ""))
-    if manager != "apt":
+    versions = {row.version for row in seen.packages.driver() if "-" in row.version} or {chosen}
+    builders = {builder(version) == "nvidia" for version in versions}
+    if manager != "apt" or len(builders) > 1:
         return Plan(steps=(person("one-source"), refresh(manager)), verify=proof("packages", manager))
-    ours = "ubuntu0." in chosen or (bool(seen.packages.driver()) and any("ubuntu0." in row.version for row in seen.packages.driver()))
-    names = "*nvidia* cuda-drivers* libcuda1* libxnvctrl* xserver-xorg-video-nvidia*"
-    priority = -1 if ours else 900
-    text = f"# The driver comes from one archive only.\nPackage: {names}\nPin: release l=NVIDIA CUDA\nPin-Priority: {priority}\n"
+    priority = 900 if builders == {True} else -1
+    text = f"# The driver comes from one archive only.\nPackage: {_DRIVER}\nPin: release l=NVIDIA CUDA\nPin-Priority: {priority}\n"
     pin = write("one-source", "/etc/apt/preferences.d/bringup-one-driver-source", text)
     return Plan(steps=(pin, refresh("apt"), completed("apt")), verify=proof("packages", "apt"))

@@ -155,7 +155,7 @@ def two_repositories(seen: Evidence) -> Answer:
     for unmet in seen.all(Unmet):
         if not one_branch(unmet):
             continue
-        builders = "-" in (unmet.version or "") and _builder(unmet.version or "") != _builder(unmet.other or "")
+        builders = "-" in (unmet.version or "") and builder(unmet.version or "") != builder(unmet.other or "")
         return found(CERTAIN if builders else STRONG, unmet, wanted=unmet.version or "?", chosen=unmet.other or "?")
     return None
 
@@ -168,7 +168,7 @@ def one_branch(unmet: Unmet) -> bool:
     return unmet.relation == "=" or (unmet.relation in (">=", ">>") and numbers.parts(chosen) < numbers.parts(wanted))
 
 
-def _builder(version: str) -> str:
+def builder(version: str) -> str:
     """Return whose packages carry a version like this: Ubuntu's archive, a PPA, System76, or NVIDIA's repository."""
     suffix = version.partition("-")[2]
     if "pop" in suffix or "~" in suffix:
