@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from steps.doctor.diagnosis import Diagnosis, RuledOut, Step, Unseen, Verdict
 from steps.doctor.facts.owners import OwnedFile, Owners
 from steps.doctor.told import Place
 from steps.managers.shown import written
+from steps.model.action import Write
 from steps.model.base import Phrase, phrase
 from steps.text import Language, say
 
@@ -66,10 +68,16 @@ def _step(step: Step, language: Language) -> dict[str, Any]:
         "step": say(language, step.says),
         "command": list(step.commands[0]) if step.commands else None,
         **({"commands": [list(argv) for argv in step.commands]} if len(step.commands) > 1 else {}),
+        **({"parts": [_written(part) for part in step.parts]} if step.files and step.commands else {}),
         **({"writes": [{"path": one.path, "text": one.text} for one in step.files]} if step.files else {}),
         "reboot": step.reboot,
         "undo": say(language, step.undo) if step.undo is not None else None,
     }
+
+
+def _written(part: tuple[str, ...] | Write) -> dict[str, Any]:
+    """Return a part of a step where commands and files take turns."""
+    return {"path": part.path, "text": part.text} if isinstance(part, Write) else {"command": list(part)}
 
 
 def _places(places: tuple[Place, ...]) -> list[dict[str, str]]:
@@ -137,13 +145,21 @@ def _quoted(places: tuple[Place, ...]) -> Iterator[str]:
 def _steps(steps: tuple[Step, ...], language: Language) -> Iterator[str]:
     for number, step in enumerate(steps, 1):
         yield f"{number}. {say(language, step.says)}"
-        yield from (f"   $ {shlex.join(argv)}" for argv in step.commands)
-        for file in step.files:
-            yield f"   > {file.path}"
-            lines = written(file)
+        for part in step.parts:
+            if not isinstance(part, Write):
+                yield f"   $ {_typed(part)}"
+                continue
+            yield f"   > {part.path}"
+            lines = written(part)
             yield from (f"     {line}" for line in lines[:_MOST_LINES])
             if len(lines) > _MOST_LINES:
                 yield f"     {say(language, phrase('doctor.more-lines', count=len(lines) - _MOST_LINES))}"
+
+
+def _typed(argv: tuple[str, ...]) -> str:
+    """Return a command as one types it; of a file that is copied under a name that only a pattern knows, the shell finds it."""
+    by_pattern = argv[0] == "install"
+    return " ".join(word if by_pattern and re.fullmatch(r"[\w./*-]+", word) else shlex.quote(word) for word in argv)
 
 
 # --- who owns what --------------------------------------------------------------------------------

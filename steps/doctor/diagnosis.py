@@ -6,7 +6,7 @@ from typing import Literal
 
 from steps.catalog.diagnoses import Severity
 from steps.doctor.told import Place
-from steps.managers.shown import shown, written
+from steps.managers.shown import copying, shown, written
 from steps.model.action import AnyAction, Write
 from steps.model.base import Phrase, Record, Words
 
@@ -28,13 +28,26 @@ class Step(Record):
     @property
     def commands(self) -> tuple[tuple[str, ...], ...]:
         """Return what is typed for it, or what a run does in its place, in order; nothing for what is no command."""
-        done = tuple(argv for action in self.actions if (argv := shown(action)))
+        done = tuple(part for part in self.parts if not isinstance(part, Write))
         return done or ((self.command,) if self.command else ())
 
     @property
     def files(self) -> tuple[Write, ...]:
         """Return the files that it writes with words of its own."""
-        return tuple(action for action in self.actions if isinstance(action, Write) and written(action))
+        return tuple(part for part in self.parts if isinstance(part, Write))
+
+    @property
+    def parts(self) -> tuple[tuple[str, ...] | Write, ...]:
+        """Return what it does, each in its turn, so that a person can follow it: commands, and files with words of their own."""
+        return tuple(part for action in self.actions if (part := _part(action))) or ((self.command,) if self.command else ())
+
+
+def _part(action: AnyAction) -> tuple[str, ...] | Write:
+    """Return the command of an action, the action itself where it writes words of its own, or nothing where it only keeps a file."""
+    if isinstance(action, Write):
+        copied = action.copy_of is not None and action.copy_of != action.path
+        return action if written(action) else copying(action) if copied else ()
+    return shown(action)
 
 
 class Proof(Record):

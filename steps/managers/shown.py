@@ -34,6 +34,12 @@ def written(action: AnyAction) -> tuple[str, ...]:
     return tuple((action.text or "").splitlines()) if isinstance(action, Write) else ()
 
 
+def copying(action: Write) -> tuple[str, ...]:
+    """Return the command that copies what a file shall hold from another one; empty for a file with words of its own."""
+    mode = f"{action.mode:o}"
+    return ("install", "-D", "-m", mode, action.copy_of, action.path) if action.copy_of is not None else ()
+
+
 CUT = "…"
 """Stands for a script in a command that a person is to read."""
 _LONGEST = 60

@@ -6,6 +6,7 @@ from fnmatch import fnmatch
 
 import pytest
 
+from steps import medical
 from steps.doctor.diagnosis import Repair
 from steps.model.action import Run, Write
 from tests.doctor import kit
@@ -166,3 +167,33 @@ def test_only_the_drivers_own_packages_are_pinned() -> None:
     )
     assert [name for name in driver.split() if not taken(name)] == []
     assert [name for name in others.split() if taken(name)] == []
+
+
+# --- by hand ----------------------------------------------------------------------------------------
+
+
+def test_a_printed_repair_is_followed_line_by_line() -> None:
+    told = {"/etc/os-release": UBUNTU.format("24.04")}
+    log = _MISSING.format(f"https://{CUDA}/ubuntu2404/x86_64")
+    verdict = kit.judged(files=told, logs={"apt.log": log}, commands={"uname -m": "x86_64\n", "dpkg -l": "ii  apt 2.7 amd64 x\n"})
+    assert verdict.cause is not None
+    shown = [line.strip() for line in medical.repair(verdict.cause, "en") if line.strip().startswith(("$ ", "> "))]
+    order = [
+        "download-file",
+        "dpkg-deb --extract",
+        "cuda-archive-keyring.* /etc/apt/keyrings",
+        "> /etc/apt/sources.list.d",
+        "> /etc/apt/pref",
+    ]
+    assert [next(at for at, line in enumerate(shown) if words in line) for words in (*order, "apt-get update")] == list(range(6))
+    step = medical.document(verdict, "en")["diagnoses"][0]["fix"][0]
+    assert [tuple(part) for part in step["parts"]] == [("command",)] * 3 + [("path", "text")] * 2 + [("command",)]
+
+
+def test_an_archive_that_is_there_gets_no_second_entry() -> None:
+    there = {
+        "/etc/apt/sources.list.d/old.list": f"deb https://{CUDA}/ubuntu2204/x86_64 /\n",
+        "/etc/apt/sources.list.d/cuda.list": f"deb [signed-by=/usr/share/keyrings/k.gpg] https://{CUDA}/ubuntu2404/x86_64/ /\n",
+    }
+    _, repair = judged(_MISSING.format(f"https://{CUDA}/ubuntu2204/x86_64"), UBUNTU.format("24.04"), there)
+    assert keys(repair) == ["entry-aside", "refresh"]

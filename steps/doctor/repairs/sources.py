@@ -144,7 +144,9 @@ def own_release(seen: Evidence, candidate: Candidate) -> Plan:
         return Plan(steps=(*(person(key, theirs=theirs) for key in keys), refresh(manager)), verify=proof("lists", manager))
     away = tuple(step for url in foreign for step in _without(seen, url))
     own = _own_url(seen)
-    last = _added(own) if own and any(repository_at(url) for url in foreign) else refresh("apt")
+    # A second entry for an archive, with another key, would stop every call of apt.
+    there = own is not None and any(_same(source.url, own) for source in seen.repositories)
+    last = _added(own) if own and not there and any(repository_at(url) for url in foreign) else refresh("apt")
     return Plan(steps=(*away, last), verify=proof("lists", "apt"))
 
 
