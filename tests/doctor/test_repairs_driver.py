@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from steps.doctor.diagnosis import Diagnosis, Verdict
-from steps.model.action import Packages
+from steps.doctor.evidence import Evidence
+from steps.host.captured import Capture, CapturedHost, Recorded
+from steps.model.action import Packages, Write
 from tests.doctor import kit
+from tests.doctor.test_repairs import repaired
 
 _UBUNTU = {"/etc/os-release": 'ID=ubuntu\nVERSION_ID="24.04"\n', "/proc/sys/kernel/osrelease": "6.8.0-60-generic\n"}
 
@@ -113,3 +116,24 @@ def test_a_kernel_that_has_the_module_is_started_before_one_is_built(started: st
     first = steps[0].says.params.get("kernel") if steps[0].says.key == "repair.step.other-kernel" else None
     assert first == kernel
     assert "dkms install --force nvidia/520.56.06 -k 5.4.0-132-generic" in {" ".join(step.command or ()) for step in steps}
+
+
+# --- RPM Fusion's modules -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("id", "before", "after"),
+    [
+        ("gpu-unsupported-by-open-module", None, "%_without_kmod_nvidia_detect 1\n"),
+        ("gpu-unsupported-by-open-module", "%_with_kmod_nvidia_open 1\n%_x 1\n", "%_x 1\n%_without_kmod_nvidia_detect 1\n"),
+        ("gpu-needs-open-module", "%_without_kmod_nvidia_detect 1\n", "%_with_kmod_nvidia_open 1\n"),
+        ("gpu-needs-open-module", "%global _with_kmod_nvidia_open 0\n", "%_with_kmod_nvidia_open 1\n"),
+    ],
+)
+def test_a_macro_that_forces_the_other_modules_is_gone_not_zero(id: str, before: str | None, after: str) -> None:
+    files = {"/etc/os-release": "ID=fedora\nVERSION_ID=42\n", **({"/etc/rpm/macros.nvidia-kmod": before} if before else {})}
+    listed = {"rpm -qa": Recorded(stdout="akmod-nvidia-570.1-1.fc42.x86_64\n", status=0)}
+    on = Evidence(CapturedHost(Capture(schema="bringup/capture", version=1, files=dict(files), commands=listed), "c"))
+    first = repaired(on, id).steps[0].actions[0]
+    assert isinstance(first, Write)
+    assert first.text == after

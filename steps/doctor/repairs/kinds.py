@@ -49,7 +49,7 @@ def _flavored(seen: Evidence, *, open_wanted: bool) -> Plan:
     manager, key = manager_of(seen), "flavor-open" if open_wanted else "flavor-closed"
     if manager == "dnf" and seen.packages.named(r"akmod-nvidia.*"):
         kernel = kernel_of(seen)
-        macro = write(key, "/etc/rpm/macros.nvidia-kmod", f"%_with_kmod_nvidia_open {int(open_wanted)}\n")
+        macro = write(key, _MACROS, _macros(seen.host.read(_MACROS) or "", open_wanted=open_wanted))
         build = run(
             "build-akmod", "akmods", "--force", "--rebuild", *(("--kernels", kernel) if kernel else ()), quiet=720, kernel=kernel or "?"
         )
@@ -63,6 +63,19 @@ def _flavored(seen: Evidence, *, open_wanted: bool) -> Plan:
         return Plan(steps=(person(key, "bringup", "apply"), reboot()), verify=proof("smi"))
     change = install(key, manager, *dict.fromkeys(swaps.values()), may_remove=tuple(swaps))
     return Plan(steps=(change, *images(seen), reboot()), verify=proof("smi"))
+
+
+_MACROS = "/etc/rpm/macros.nvidia-kmod"
+
+
+def _macros(text: str, *, open_wanted: bool) -> str:
+    """Return the macros that RPM Fusion's module is built by: its spec asks whether one is defined, never for its value.
+
+    Without either it looks at the cards, and takes the open modules wherever a card may have them.
+    """
+    others = [line for line in text.splitlines() if not re.match(r"\s*%(global\s+)?_with(out)?_kmod_nvidia_(open|detect)\b", line)]
+    mine = "%_with_kmod_nvidia_open 1" if open_wanted else "%_without_kmod_nvidia_detect 1"
+    return "\n".join((*others, mine)) + "\n"
 
 
 def _other_flavor(name: str, *, open_wanted: bool) -> str | None:
