@@ -9,6 +9,7 @@ from steps.catalog.diagnoses import diagnoses
 from steps.catalog.repairs import ProofRow, proofs
 from steps.doctor.diagnosis import Verdict
 from steps.doctor.evidence import Evidence
+from steps.doctor.facts.cdi import specs
 from steps.doctor.repairs.base import manager_of, proof
 from steps.doctor.repairs.table import row_of
 from steps.model.base import Param, Phrase, Record
@@ -48,6 +49,8 @@ def second_look(seen: Evidence, verdict: Verdict, id: str, command: tuple[str, .
     if any(one.id == id and one.known for one in verdict.diagnoses) or (id in _BY_ROOM and any(one.full for one in seen.space)):
         return Second(state="here")
     category, told = diagnoses()[id].category, _command(seen, id) if not command or id in _BY_ROOM else command
+    if id == "cdi-spec-stale" and (described := specs(seen.host)):
+        return Second(state="here" if any(spec.missing for spec in described) else "gone")
     if category in _OF_THE_DRIVER:
         return _of_the_driver(seen, category, told)
     if id not in _LASTING and not (after_run and category in _OF_PACKAGES):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from steps.doctor.evidence import Evidence
 from steps.doctor.judge import judge
 from steps.doctor.proving import Second, second_look
-from steps.host.captured import Capture, Recorded, parse_capture
+from steps.host.captured import Capture, CapturedHost, Recorded, parse_capture
+from steps.host.rooted import RootedHost
 from tests.doctor import kit
 from tests.doctor.live import AnsweringHost
 
@@ -71,5 +74,20 @@ def test_no_case_is_proven_repaired_while_nothing_was_repaired(case: kit.Case) -
     seen = Evidence(_without_texts(case), now=True)
     try:
         assert second_look(seen, judge(seen), cause.id).state != "gone"
+    finally:
+        seen.close()
+
+
+@pytest.mark.parametrize(("named", "state"), [("535.183.01", "here"), ("550.120", "gone")])
+def test_a_specification_is_proven_by_the_files_that_it_names(tmp_path: Path, named: str, state: str) -> None:
+    library = "/usr/lib/x86_64-linux-gnu/libcuda.so"
+    for path, text in {f"{library}.550.120": "", "/etc/cdi/nvidia.yaml": f"  - hostPath: {library}.{named}\n"}.items():
+        place = tmp_path / path[1:]
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    hardware = CapturedHost(Capture(schema="bringup/capture", version=1), "c")
+    seen = Evidence(RootedHost(str(tmp_path), hardware), now=True)
+    try:
+        assert second_look(seen, judge(seen), "cdi-spec-stale").state == state
     finally:
         seen.close()

@@ -349,3 +349,36 @@ def test_no_run_upgrades_a_whole_system_by_itself(manager: System, command: str)
 @pytest.mark.parametrize("manager", ["apt", "dnf", "pacman"])
 def test_lists_of_two_states_cost_no_package_that_an_undo_needs(manager: System) -> None:
     assert keys(repaired(machine(manager), "repo-inconsistent-on-server")) == ["wait-server", "refresh"]
+
+
+# --- CDI ----------------------------------------------------------------------------------------------
+
+_LIBRARY = "/usr/lib/x86_64-linux-gnu/libcuda.so."
+
+
+def _spec(version: str) -> str:
+    return f"cdiVersion: 0.5.0\ncontainerEdits:\n  mounts:\n  - containerPath: {_LIBRARY}{version}\n    hostPath: {_LIBRARY}{version}\n"
+
+
+@pytest.mark.parametrize(
+    ("there", "outputs"),
+    [
+        ({"/etc/cdi/nvidia.yaml": "535.183.01"}, ["/etc/cdi/nvidia.yaml"]),
+        ({"/var/run/cdi/nvidia.yaml": "535.183.01"}, ["/var/run/cdi/nvidia.yaml"]),
+        ({"/run/cdi/nvidia.yaml": "535.183.01"}, ["/run/cdi/nvidia.yaml"]),
+        ({"/etc/cdi/nvidia.yaml": "550.120", "/var/run/cdi/nvidia.yaml": "535.183.01"}, ["/var/run/cdi/nvidia.yaml"]),
+        ({"/etc/cdi/nvidia.yaml": "535.183.01", "/var/run/cdi/nvidia.yaml": "550.120"}, ["/etc/cdi/nvidia.yaml"]),
+        ({}, ["/etc/cdi/nvidia.yaml"]),
+    ],
+)
+def test_the_specification_is_written_where_the_stale_one_lies(there: dict[str, str], outputs: list[str]) -> None:
+    files = {
+        **_UBUNTU,
+        "/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.120  Fri Sep 13 10:10:01 UTC 2024\n",
+        **{path: _spec(version) for path, version in there.items()},
+    }
+    log = f"Error: crun: cannot stat `{_LIBRARY}535.183.01`: No such file or directory: OCI runtime attempted to invoke a command\n"
+    cause = kit.judged(files=files, logs={"podman.log": log}, commands={}).cause
+    assert cause is not None
+    assert cause.id == "cdi-spec-stale"
+    assert [argv[-1] for argv in (step.commands[-1] for step in cause.repair.steps)] == [f"--output={path}" for path in outputs]

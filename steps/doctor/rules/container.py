@@ -21,6 +21,7 @@ from steps.doctor.events.faults import GspTimeout, Xid
 from steps.doctor.events.nvml import NvmlError
 from steps.doctor.events.peers import CardNamed
 from steps.doctor.evidence import Evidence
+from steps.doctor.facts.cdi import specs
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
 from steps.doctor.told import Fact, fact
 
@@ -196,9 +197,9 @@ def cdi_refused(seen: Evidence) -> Answer:
 @rule("cdi-spec-stale")
 def cdi_stale(seen: Evidence) -> Answer:
     """The specification names files of another driver version."""
-    named = _spec_version(seen)
     gone = seen.first(FileGone, lambda event: event.version is not None) or seen.first(FileGone)
     now = next(iter(seen.versions.loaded), None) or _said(seen)
+    named = _spec_version(seen, now.value if now else None)
     old = named or (fact(gone.version, gone.place.source, gone.place.text) if gone is not None and gone.version else None)
     if old is None:
         return _gone(seen, gone) if gone is not None else None
@@ -228,16 +229,10 @@ def _gone(seen: Evidence, gone: FileGone) -> Answer:
     return found(STRONG if other else LIKELY, gone, fact(other, "ls") if other else None, variant="gone", path=gone.path)
 
 
-def _spec_version(seen: Evidence) -> Fact | None:
-    """Return the driver version that the specification's file names carry."""
-    files = ("/etc/cdi/nvidia.yaml", "/var/run/cdi/nvidia.yaml", "/run/cdi/nvidia.yaml", "/etc/cdi/nvidia.json", "/run/cdi/nvidia.json")
-    texts = [(path, seen.host.read(path) or "") for path in files]
-    shown = seen.host.forms(lambda argv: argv[0] in ("cat", "grep", "head") and "/cdi/" in " ".join(argv))
-    for path, text in (*texts, *((" ".join(argv), seen.host.run(argv).stdout) for argv in shown)):
-        name = re.search(r"\S*\.so\.(\d{3}\.\d+(?:\.\d+)?)", text)
-        if name:
-            return fact(name[1], path, name[0])
-    return None
+def _spec_version(seen: Evidence, now: str | None) -> Fact | None:
+    """Return the driver version that a specification's file names carry: one of another driver before one that fits."""
+    found = sorted(specs(seen.host), key=lambda spec: now is not None and numbers.agree(spec.version, now))
+    return fact(found[0].version, found[0].place.source, found[0].place.text) if found else None
 
 
 def _said(seen: Evidence) -> Fact | None:
