@@ -239,6 +239,23 @@ def test_half_unpacked_packages_are_ended_before_apt_is_asked_for_anything() -> 
     assert unpack[-2:] == ("--unpack", "/kept/driver_1_all.deb")
 
 
+@pytest.mark.parametrize(
+    ("status", "version"),
+    [("", "580.105.08-1ubuntu1"), ("580.95.05-1ubuntu1", "580.95.05-1ubuntu1"), ("570.1-1", "580.105.08-1ubuntu1")],
+)
+def test_a_half_unpacked_package_is_ended_from_the_version_that_dpkg_names_else_the_newest(status: str, version: str) -> None:
+    versions = ("580.105.08-1ubuntu1", "580.95.05-1ubuntu1", "580.95.05-1ubuntu10")
+    names = [f"/var/cache/apt/archives/driver_{one}_amd64.deb" for one in versions]
+
+    class Half(Answers):
+        def glob(self, pattern: str) -> tuple[str, ...]:
+            return tuple(names) if "/driver_*" in pattern else ()
+
+    host = Half({"dpkg-query": Result(stdout=f"driver\tamd64\t{status}\tiHR\n", status=0), "dpkg": Result(stdout="driver", status=0)})
+    unpack, *_ = APT.repair(host)
+    assert unpack[-2:] == ("--unpack", f"/var/cache/apt/archives/driver_{version}_amd64.deb")
+
+
 def test_what_is_replaced_is_fetched_or_built_again() -> None:
     simulation = Simulation(changes=(Change(name="a", before="1:2-3", after="2"), Change(name="b", after="1")))
     (keep,) = APT.keeping(simulation, Answers({"dpkg-query": Result(stdout="a\ta\tamd64\n", status=0)}), "/kept")

@@ -261,9 +261,17 @@ def _for_halves(host: Host) -> tuple[str, ...]:
     told = host.run(("dpkg-query", "-W", "-f", _FORMAT), timeout=_PROBE_SECONDS)
     rows = [line.split("\t") for line in told.stdout.splitlines() if line.count("\t") == _FORMAT.count(r"\t")]
     found = (
-        host.glob(f"/var/cache/apt/archives/{name}_*_{architecture}.deb") for name, architecture, _, status in rows if status[2:3] == "R"
+        (f"{name}_{version.replace(':', '%3a')}_", host.glob(f"/var/cache/apt/archives/{name}_*_{architecture}.deb"))
+        for name, architecture, version, status in rows
+        if status[2:3] == "R"
     )
-    return tuple(files[-1] for files in found if files)
+    return tuple(_meant(files, named) for named, files in found if files)
+
+
+def _meant(files: tuple[str, ...], named: str) -> str:
+    """Return the archive of the version that dpkg names, else the newest: numbers count by their value, and 580.105 is above 580.95."""
+    exact = next((path for path in files if path.rpartition("/")[2].startswith(named)), None)
+    return exact or max(files, key=lambda path: [(int(part or -1), rest) for part, rest in re.findall(r"(\d+)|(\D+)", path)])
 
 
 # --- locks ----------------------------------------------------------------------------------------
