@@ -59,6 +59,16 @@ class HeadersRow(Record):
     source: str
 
 
+class SigningRow(Record):
+    """A key that modules built here are signed with: `make` makes it where it is not there, `build` signs anew what is no package's."""
+
+    certificate: str
+    make: Argv = ()
+    """Empty where the first build makes it."""
+    build: Argv = ()
+    source: str
+
+
 class StepRow(Record):
     """One step; what it does is told by the one field that is there, and without any a person does it."""
 
@@ -119,6 +129,12 @@ def flavors() -> tuple[FlavorRow, ...]:
 def headers() -> tuple[HeadersRow, ...]:
     """Return the packages of headers by the names of kernels; the first that fits counts."""
     return tuple(rows("repairs.toml", "headers", HeadersRow))
+
+
+@remembered
+def signing() -> tuple[SigningRow, ...]:
+    """Return the keys that distributions sign the modules with that are built here."""
+    return tuple(rows("repairs.toml", "signing", SigningRow))
 
 
 @remembered

@@ -154,6 +154,11 @@ def left_out(actions: Iterable[AnyAction], state: RunState) -> tuple[AnyAction, 
 
 
 def stays(actions: Iterable[AnyAction], state: RunState) -> Words:
-    """Return what the first action that an undo could not take back left behind, in words; empty where nothing stays."""
-    kept = {id for id, one in state.actions.items() if one.status == "kept"}
-    return next((one.stays for one in actions if isinstance(one, Run) and one.stays and one.id in kept), "")
+    """Return what the first action that an undo could not take back left behind, in words; empty where nothing stays.
+
+    What a way back took in time before a reboot is past it afterwards.
+    """
+    told = tuple(actions)
+    past = any(isinstance(one, Reboot) and one.id in state.actions and state.actions[one.id].status == "done" for one in told)
+    left = {id for id, one in state.actions.items() if one.status == "kept" or (past and one.status == "undone")}
+    return next((one.stays for one in told if isinstance(one, Run) and one.stays and one.id in left), "")

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from steps.doctor.diagnosis import Diagnosis, Verdict
+from steps.catalog.diagnoses import diagnoses
+from steps.doctor.diagnosis import Diagnosis, Repair, Verdict
 from steps.doctor.evidence import Evidence
+from steps.doctor.repairs.all import repair_of
+from steps.doctor.rules.base import Candidate
 from steps.host.captured import Capture, CapturedHost, Recorded
-from steps.model.action import Packages, Write
+from steps.model.action import Packages, Reboot, Run, Write
+from steps.model.run import ActionState, ActionStatus, RunState, stays
+from steps.text import say
 from tests.doctor import kit
 from tests.doctor.test_repairs import repaired
 
@@ -137,3 +142,93 @@ def test_a_macro_that_forces_the_other_modules_is_gone_not_zero(id: str, before:
     first = repaired(on, id).steps[0].actions[0]
     assert isinstance(first, Write)
     assert first.text == after
+
+
+# --- Secure Boot --------------------------------------------------------------------------------------
+
+_DER, _DKMS_PUB = "/var/lib/shim-signed/mok/MOK.der", "/var/lib/dkms/mok.pub"
+_UNSIGNED = "[  9.1] Lockdown: modprobe: unsigned module loading is restricted; see man kernel_lockdown.7\n"
+_REJECTED = "[  9.1] Loading of module with unavailable key is rejected\n"
+
+
+def kept_out(
+    dmesg: str, release: str, rows: dict[str, str], gone: tuple[str, ...] = (), waiting: str | None = "MokNew is empty\n"
+) -> Repair:
+    """Return the repair of a module that Secure Boot keeps out; the certificates in `gone` are not on the machine."""
+    commands = {
+        "mokutil --sb-state": Recorded(stdout="SecureBoot enabled\n", status=0),
+        "dmesg": Recorded(stdout=dmesg, status=0),
+        **{name: Recorded(stdout=text, status=0) for name, text in rows.items()},
+        **{f"test -e {path}": Recorded(stdout="", status=1) for path in gone},
+        **({} if waiting is None else {"mokutil --list-new": Recorded(stdout=waiting, status=0)}),
+    }
+    files = {"/etc/os-release": release, "/proc/sys/kernel/osrelease": "6.8.0-60-generic\n"}
+    on = Evidence(CapturedHost(Capture(schema="bringup/capture", version=1, files=dict(files), commands=commands), "c"))
+    return repair_of(on, diagnoses()["mok-not-enrolled"], Candidate(strength=0.9))
+
+
+_JAMMY = "ID=ubuntu\nVERSION_ID=22.04\n"
+_DKMS = {"dpkg -l": "ii  nvidia-driver-535 535.183-0ubuntu0.22.04.1 amd64 x\nii  nvidia-dkms-535 535.183-0ubuntu0.22.04.1 amd64 x\n"}
+_BOOKWORM, _FEDORA = "ID=debian\nVERSION_ID=12\n", "ID=fedora\nVERSION_ID=44\n"
+_AKMODS_KEY = "/etc/pki/akmods/certs/public_key.der"
+_KERNEL_DKMS = {"dpkg -l": "ii  nvidia-kernel-dkms 535.1-1 amd64 x\n"}
+_AKMOD = {"rpm -qa": "akmod-nvidia-570.1-1.fc44.x86_64\n"}
+
+
+@pytest.mark.parametrize(
+    ("dmesg", "release", "rows", "gone", "steps"),
+    [
+        (_UNSIGNED, _JAMMY, _DKMS, (_DER, _DKMS_PUB), ["signed-modules", "make-key", "reinstall", "enroll", "reboot"]),
+        (_UNSIGNED, _JAMMY, _DKMS, (_DKMS_PUB,), ["signed-modules", "reinstall", "enroll", "reboot"]),
+        (_REJECTED, _JAMMY, _DKMS, (_DER,), ["signed-modules", "make-key", "reinstall", "enroll", "reboot"]),
+        (_REJECTED, _JAMMY, _DKMS, (), ["enroll", "reboot"]),
+        (
+            _UNSIGNED,
+            "ID=debian\nVERSION_ID=12\n",
+            {"dpkg -l": "ii  nvidia-kernel-dkms 535.1-1 amd64 x\n"},
+            (_DKMS_PUB,),
+            ["reinstall", "enroll", "reboot"],
+        ),
+        (
+            _UNSIGNED,
+            "ID=fedora\nVERSION_ID=44\n",
+            _AKMOD,
+            ("/etc/pki/akmods/certs/public_key.der",),
+            ["make-key", "build-akmod", "enroll", "reboot"],
+        ),
+    ],
+)
+def test_a_module_without_a_signature_is_signed_before_its_key_is_enrolled(
+    dmesg: str, release: str, rows: dict[str, str], gone: tuple[str, ...], steps: list[str]
+) -> None:
+    repair = kept_out(dmesg, release, rows, gone)
+    assert [step.says.key.rpartition(".")[2] for step in repair.steps] == steps
+    if "signed-modules" in steps:
+        assert repair.steps[0].command == ("apt-get", "install", "linux-modules-nvidia-535-generic")
+    enrolled = next(step for step in repair.steps if step.says.key.endswith(".enroll"))
+    # A certificate that is not here is one that a step before makes.
+    made = {"make-key", "reinstall", "build-akmod"} & set(steps)
+    assert made or (enrolled.command or ("",))[-1] not in gone
+
+
+@pytest.mark.parametrize(
+    ("waiting", "undone"),
+    [("MokNew is empty\n", True), ("", True), ("[key 1]\nSHA1 Fingerprint: aa:bb\n", False), (None, False)],
+)
+def test_other_peoples_keys_are_left_in_the_queue(waiting: str | None, undone: bool) -> None:
+    step = kept_out(_REJECTED, _JAMMY, _DKMS, waiting=waiting).steps[0]
+    (action,) = step.actions
+    assert isinstance(action, Run)
+    assert bool(action.undo) is undone
+    assert "mokutil --delete" in say("en", action.stays)
+
+
+def test_a_key_is_said_to_stay_where_it_was_enrolled_at_a_boot() -> None:
+    actions = (Run(id="driver.key", title="t", argv=("mokutil",), stays="kept"), Reboot(id="repair.reboot", title="t", reason="r"))
+    cases: tuple[tuple[ActionStatus, str], ...] = (("done", "kept"), ("waiting", ""))
+    for booted, kept in cases:
+        states = {
+            "driver.key": ActionState(id="driver.key", status="undone"),
+            "repair.reboot": ActionState(id="repair.reboot", status=booted),
+        }
+        assert stays(actions, RunState(status="undone", actions=states)) == kept

@@ -7,7 +7,7 @@ from functools import cache
 from steps.catalog.diagnoses import DiagnosisRow
 from steps.doctor.diagnosis import Repair
 from steps.doctor.evidence import Evidence
-from steps.doctor.repairs import cards, driver, environments, kinds, modules, packages, paths, sources, specs
+from steps.doctor.repairs import cards, driver, environments, keys, kinds, modules, packages, paths, sources, specs
 from steps.doctor.repairs.base import Build, repairers_of
 from steps.doctor.repairs.table import planned, row_of
 from steps.doctor.rules.base import Candidate
@@ -17,7 +17,7 @@ from steps.model.base import phrase
 @cache
 def repairers() -> dict[str, Build]:
     """Return the builders of all modules."""
-    return repairers_of(cards, driver, environments, kinds, modules, packages, paths, sources, specs)
+    return repairers_of(cards, driver, environments, keys, kinds, modules, packages, paths, sources, specs)
 
 
 def repair_of(seen: Evidence, row: DiagnosisRow, candidate: Candidate) -> Repair:

@@ -1,10 +1,8 @@
-"""Repairs of a driver of the wrong kind: closed or open modules, another branch, a setting that keeps it out, a key that is not trusted."""
+"""Repairs of a driver of the wrong kind: closed or open modules, another branch, a setting that keeps it out."""
 
 from __future__ import annotations
 
 import re
-
-import msgspec
 
 from steps.catalog.repairs import flavors
 from steps.catalog.stack import distribution_of
@@ -18,7 +16,6 @@ from steps.doctor.rules.kernel import installed_branch
 from steps.doctor.rules.nouveau import offered
 from steps.doctor.together import all_cards, ended, newer_only, only
 from steps.managers import apt_repository
-from steps.model.action import KEY
 
 
 @repairs("gpu-needs-open-module")
@@ -162,31 +159,3 @@ def vfio(seen: Evidence, candidate: Candidate) -> Plan:
     if not path.startswith("/etc/"):
         return Plan(steps=(person("ask-vfio"), person("vfio-by-hand"), reboot()), verify=proof("pci"))
     return Plan(steps=(person("ask-vfio"), aside("vfio-away", path), *images(seen), reboot()), verify=proof("pci"))
-
-
-# --- Secure Boot ----------------------------------------------------------------------------------
-
-
-@repairs("mok-not-enrolled")
-def enroll(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return the enrolment of the key that signs modules here; a person confirms it at the console."""
-    certificate = _certificate(seen, candidate)
-    if certificate is None:
-        return Plan(steps=(person("enroll", "mokutil", "--import", "KEY.der"), reboot()), verify=proof("mok"))
-    undo = (back("mokutil", "--revoke-import"),)
-    step = run("enroll", "mokutil", "--import", certificate, undo=undo, interactive=True, live=True)
-    actions = tuple(msgspec.structs.replace(action, id=KEY) for action in step.actions)
-    return Plan(steps=(msgspec.structs.replace(step, actions=actions), reboot()), verify=proof("mok"))
-
-
-_KEY = re.compile(r"/[\w./+-]+\.(?:der|pub|crt|cer)")
-
-
-def _certificate(seen: Evidence, candidate: Candidate) -> str | None:
-    """Return the certificate that modules are signed with: the one that was asked about, else the distribution's; `None`: not known."""
-    asked = (word for told in candidate.facts for word in told.place.source.split() if told.place.source.startswith("mokutil"))
-    named = next((word for word in asked if _KEY.fullmatch(word)), None)
-    if named is not None:
-        return named
-    row = distribution_of(seen.system.id, seen.system.version)
-    return row.key_certificate if row else None
