@@ -232,3 +232,35 @@ def test_a_key_is_said_to_stay_where_it_was_enrolled_at_a_boot() -> None:
             "repair.reboot": ActionState(id="repair.reboot", status=booted),
         }
         assert stays(actions, RunState(status="undone", actions=states)) == kept
+
+
+# --- one branch in another one's place ----------------------------------------------------------------
+
+_REFUSED_550 = (
+    " nvidia-driver-550 : Depends: nvidia-dkms-550 (= 550.90.07-0ubuntu1) but it is not going to be installed or\n"
+    "                     Depends: libnvidia-decode-550 (= 550.90.07-0ubuntu1) but it is not going to be installed\n"
+)
+_STATUS = "Package: {name}\nStatus: install ok installed\nVersion: {version}\nArchitecture: amd64\n\n"
+
+
+def refused_550(*packages: tuple[str, str]) -> Diagnosis | None:
+    """Return the cause where apt refuses a driver beside these packages."""
+    status = "".join(_STATUS.format(name=name, version=version) for name, version in packages)
+    files = {"/etc/os-release": "ID=ubuntu\nVERSION_ID=22.04\n", "/var/lib/dpkg/status": status}
+    return kit.judged(files=files, logs={"apt.log": _REFUSED_550}, commands={}).cause
+
+
+def test_the_driver_that_runs_goes_only_in_the_transaction_that_brings_the_other() -> None:
+    cause = refused_550(("nvidia-driver-535-server", "535.183.01-0ubuntu1"), ("nvidia-dkms-535-server", "535.183.01-0ubuntu1"))
+    assert cause is not None
+    assert cause.id == "conflicting-driver-branch-blocks-install"
+    first = cause.repair.steps[0].actions[0]
+    assert isinstance(first, Packages)
+    assert first.install == ("nvidia-driver-550-server", "nvidia-driver-535-server-", "nvidia-dkms-535-server-")
+    assert first.may_remove == ("nvidia-driver-535-server", "nvidia-dkms-535-server")
+    assert len([action for step in cause.repair.steps for action in step.actions if isinstance(action, Packages) and action.install]) == 1
+
+
+def test_where_no_driver_is_installed_none_is_in_the_way() -> None:
+    cause = refused_550(("bash", "5.1"))
+    assert cause is None or cause.id != "conflicting-driver-branch-blocks-install"

@@ -19,6 +19,7 @@ from steps.doctor.repairs.base import (
     install,
     made_of,
     manager_of,
+    not_offered,
     person,
     proof,
     reboot,
@@ -164,21 +165,21 @@ def _forced(seen: Evidence, package: str) -> tuple[Step, ...]:
 
 @repairs("conflicting-driver-branch-blocks-install")
 def one_branch(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return the removal of the other branch's packages only, then the wanted branch."""
+    """Return the wanted branch in the other one's place, in one transaction: where apt refuses it, the driver that runs stays."""
     manager, wanted = manager_of(seen), str(candidate.params.get("wanted", ""))
     named = re.search(r"(?<![\d.])(\d{3})(?![\d])", wanted)
     branch = named[1] if named else None
     others = tuple(
         dict.fromkeys(row.name for row in seen.packages.driver() if row.driver and branch and numbers.branch(row.driver) != branch)
     )
-    if manager != "apt" or not others or branch is None:
+    kind = next((found[1] for name in others if (found := re.fullmatch(r"nvidia-driver-\d{3}((?:-server)?(?:-open)?)", name))), None)
+    name = f"nvidia-driver-{branch}{kind}"
+    if manager != "apt" or branch is None or kind is None or not_offered(seen, manager, name):
         return Plan(
             steps=(person("which-driver", package=wanted), person("branch-again", "bringup", "apply")), verify=proof("packages", manager)
         )
-    return Plan(
-        steps=(remove("other-branch-away", manager, *others), person("branch-again", "apt-get", "install", f"nvidia-driver-{branch}")),
-        verify=proof("packages", manager),
-    )
+    swap = install("branch-swap", manager, name, *(f"{other}-" for other in others), may_remove=others, branch=branch)
+    return Plan(steps=(swap, *images(seen), afterwards(seen)), verify=proof("packages", manager))
 
 
 @repairs("multiarch-driver-version-skew")

@@ -235,6 +235,8 @@ def _of_one_branch(event: Unmet) -> bool:
 @rule("conflicting-driver-branch-blocks-install")
 def conflicting_branch(seen: Evidence) -> Answer:
     """What is wanted is offered in one version and refused; nothing is held."""
+    if seen.packages.whole and not any(role(row.name) and (row.installed or row.half) for row in seen.packages.rows):
+        return None  # no other branch is here
     refused = [
         event
         for event in seen.all(Unmet)
