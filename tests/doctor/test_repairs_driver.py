@@ -264,3 +264,28 @@ def test_the_driver_that_runs_goes_only_in_the_transaction_that_brings_the_other
 def test_where_no_driver_is_installed_none_is_in_the_way() -> None:
     cause = refused_550(("bash", "5.1"))
     assert cause is None or cause.id != "conflicting-driver-branch-blocks-install"
+
+
+# --- a hold -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("typed", "last"),
+    [
+        ("$ sudo apt-get install -y nvidia-driver-550\n", ("nvidia-driver-550",)),
+        ("$ sudo apt install nvidia-driver-550=550.120-0ubuntu0.22.04.1 vim\n", ("nvidia-driver-550=550.120-0ubuntu0.22.04.1",)),
+        ("", ()),
+    ],
+)
+def test_after_a_hold_has_ended_what_was_refused_is_installed(typed: str, last: tuple[str, ...]) -> None:
+    log = f"{typed}The following held packages will be changed:\n  nvidia-dkms-535\nE: Held packages were changed and -y was used\n"
+    commands = {"apt-mark showhold": "nvidia-dkms-535\n", "dpkg -l": "hi  nvidia-dkms-535 535.183.01-0ubuntu0.22.04.1 amd64 x\n"}
+    cause = kit.judged(files={"/etc/os-release": "ID=ubuntu\nVERSION_ID=22.04\n"}, logs={"apt.log": log}, commands=commands).cause
+    assert cause is not None
+    assert cause.id == "held-package-blocks-install"
+    assert "libnccl2" not in say("en", cause.title)
+    assert cause.repair.steps[0].command == ("apt-mark", "unhold", "nvidia-dkms-535")
+    end = cause.repair.steps[-1]
+    found = [action.install for action in end.actions if isinstance(action, Packages)]
+    assert found == ([last] if last else [])
+    assert last or end.says.key.endswith("install-again")

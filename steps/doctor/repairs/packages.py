@@ -11,6 +11,7 @@ from steps.doctor.repairs.base import (
     Plan,
     apt,
     back,
+    install,
     manager_of,
     person,
     proof,
@@ -48,7 +49,10 @@ def unheld(seen: Evidence, candidate: Candidate) -> Plan:
     free = tuple(run("unhold", "apt-mark", "unhold", one, undo=(back("apt-mark", "hold", one),), package=one) for one in held)
     if driver:
         # The set of a driver moves as a whole: apt finds the versions itself once nothing is held.
-        return Plan(steps=free, verify=proof("packages", manager))
+        asked = _asked_for(seen)
+        present = tuple(dict.fromkeys(row.name for row in seen.packages.driver()))
+        again = install("wanted-again", manager, *asked, may_remove=present) if manager == "apt" and asked else person("install-again")
+        return Plan(steps=(*free, again), verify=proof("packages", manager))
     if manager == "apt" and re.fullmatch(r"[a-z0-9][a-z0-9.+-]+", name) and re.fullmatch(r"[\w.:~+-]+", wanted):
         last: Step = apt(
             "wanted-version", "--allow-downgrades", "--no-remove", "install", f"{name}={wanted}", undo=_before(seen, name), package=name
@@ -56,6 +60,16 @@ def unheld(seen: Evidence, candidate: Candidate) -> Plan:
     else:
         last = person("one-cuda", "apt-cache", "policy", name if name != "?" else "libnccl2", package=name)
     return Plan(steps=(*free, last), verify=proof("packages", manager))
+
+
+def _asked_for(seen: Evidence) -> tuple[str, ...]:
+    """Return the packages of the driver that the last typed installation asked for, nothing where a log shows none."""
+    typed = [one.words for one in seen.commands("apt", "apt-get") if "install" in one.words]
+    names = typed[-1][typed[-1].index("install") + 1 :] if typed else ()
+    return tuple(name for name in names if _ASKED.fullmatch(name) and role(name.partition("=")[0]))
+
+
+_ASKED = re.compile(r"[a-z0-9][a-z0-9.+-]*[a-z0-9+](?:=[\w.:~+*-]+)?")
 
 
 def _before(seen: Evidence, name: str) -> tuple[UndoStep, ...]:
