@@ -382,3 +382,53 @@ def test_the_specification_is_written_where_the_stale_one_lies(there: dict[str, 
     assert cause is not None
     assert cause.id == "cdi-spec-stale"
     assert [argv[-1] for argv in (step.commands[-1] for step in cause.repair.steps)] == [f"--output={path}" for path in outputs]
+
+
+# --- builds of the module -----------------------------------------------------------------------------
+
+_JAMMY_LOG = """\
+DKMS make.log for nvidia-535.98 for kernel 6.4.6-76060406-generic (x86_64)
+warning: the compiler differs from the one used to build the kernel
+  The kernel was built by: x86_64-linux-gnu-gcc-12 (Ubuntu 12.3.0-1ubuntu1~22.04) 12.3.0
+  You are using:           cc (Ubuntu 11.4.0-1ubuntu1~22.04) 11.4.0
+cc: error: unrecognized command-line option ‘-ftrivial-auto-var-init=zero’
+"""
+
+
+@pytest.mark.parametrize(
+    ("built_by", "package"),
+    [
+        ("x86_64-linux-gnu-gcc-12 (Ubuntu 12.3.0-1ubuntu1~22.04) 12.3.0", "gcc-12"),
+        ("gcc (Debian 14.2.0-19) 14.2.0", "gcc-14"),
+        (None, None),
+    ],
+)
+def test_the_log_of_a_build_names_its_compiler_and_its_kernel(built_by: str | None, package: str | None) -> None:
+    first, warning, built, *rest = _JAMMY_LOG.splitlines(keepends=True)
+    said = f"{built.partition(':')[0]}: {built_by}\n" if built_by else ""
+    # The kernel that runs was built by another one.
+    files = {**_UBUNTU, "/proc/version": "Linux version 6.8.0-60-generic (x86_64-linux-gnu-gcc-13 (Ubuntu 13.3.0) 13.3.0)\n"}
+    listing = {"dpkg -l": "ii  dkms 3 all x\n", "dkms status": "nvidia/535.98, 6.8.0-60-generic, x86_64: installed\n"}
+    cause = kit.judged(files=files, logs={"make.log": "".join((first, warning, said, *rest))}, commands=listing).cause
+    assert cause is not None
+    assert cause.id == "dkms-compiler-too-old"
+    found = [name for step in cause.repair.steps for action in step.actions if isinstance(action, Packages) for name in action.install]
+    assert found == ([package] if package else [])
+    built_for = [argv[-1] for step in cause.repair.steps for argv in step.commands if argv[:2] == ("dkms", "install")]
+    assert built_for == ["6.4.6-76060406-generic"]
+
+
+@pytest.mark.parametrize(
+    ("version", "kernel", "newer"),
+    [
+        ("535.54.03", "6.8.0-60-generic", "apt-get install --only-upgrade nvidia-dkms-535"),
+        ("390.157", "6.12.9-arch1-1", None),
+        ("470.57.02", "7.3.1-generic", None),
+        ("999.10", "6.8.0-60-generic", None),
+    ],
+)
+def test_a_newer_release_of_the_branch_comes_before_another_kernel_or_branch(version: str, kernel: str, newer: str | None) -> None:
+    rows = f"ii  nvidia-dkms-{version[:3]} {version}-0ubuntu1 amd64 x\n"
+    repair = repaired(seen({"dpkg -l": rows}), "driver-does-not-build-on-kernel", module="nvidia", version=version, kernel=kernel)
+    assert keys(repair) == [*(["newer-release"] if newer else []), "older-kernel", "branch-that-builds"]
+    assert newer is None or " ".join(repair.steps[0].command or ()) == newer

@@ -261,6 +261,36 @@ def option_refused(found: re.Match[str], at: Place) -> OptionRefused:
     return OptionRefused(place=at, option=found["option"] or found["clang"] or found["named"])
 
 
+class KernelBuiltBy(Event):
+    """The compiler that a kernel was built with, by the first number of its version."""
+
+    major: str
+
+
+@parses(
+    r"The kernel was built by: +\S*gcc\S* \([^\n)]*\) (?P<major>\d+)\.|"
+    r"compiler used to compile the kernel:?\s+gcc version (?P<nvidia>\d+)\.",
+    "The kernel was built by", "used to compile the kernel",
+    lines=2,
+)  # fmt: skip
+def kernel_built_by(found: re.Match[str], at: Place) -> KernelBuiltBy:
+    """Recognise Kbuild's warning and that of NVIDIA's installer."""
+    return KernelBuiltBy(place=at, major=found["major"] or found["nvidia"])
+
+
+class BuildFor(Event):
+    """The head of DKMS's log: which module is built, and for which kernel."""
+
+    module: str
+    kernel: str
+
+
+@parses(rf"DKMS make\.log for {_MODULE} for kernel {_KERNEL}(?= \(|\s*$)", "make.log for")
+def build_for(found: re.Match[str], at: Place) -> BuildFor:
+    """Recognise it."""
+    return BuildFor(place=at, module=found["module"], kernel=found["kernel"])
+
+
 class DkmsTreeBroken(Event):
     """DKMS stops because an entry of its tree has no sources any more."""
 

@@ -7,6 +7,8 @@ import re
 import msgspec
 
 from steps.catalog import guide, package_sources
+from steps.catalog.stack import branches
+from steps.catalog.versions import number
 from steps.compat import persistence_plan
 from steps.doctor import numbers
 from steps.doctor.diagnosis import Step
@@ -201,6 +203,29 @@ def windows_driver(seen: Evidence, candidate: Candidate) -> Plan:
     if not names:
         return Plan(steps=(person("wsl-remove"),), verify=proof("smi"))
     return Plan(steps=(remove("wsl-remove", manager_of(seen), *names),), verify=proof("smi"))
+
+
+# --- a release that does not build ------------------------------------------------------------------
+
+
+@repairs("driver-does-not-build-on-kernel")
+def other_release(seen: Evidence, candidate: Candidate) -> Plan:
+    """Return the newest release of the branch first, where one is out that is not known to end before the kernel."""
+    version, kernel = str(candidate.params.get("version", "")), str(candidate.params.get("kernel", ""))
+    row = branches().get(numbers.branch(version)) if re.fullmatch(r"\d{3}(\.\d+)+", version) else None
+    newer: tuple[Step, ...] = ()
+    if row is not None and row.latest and candidate.params.get("module") == "nvidia" and numbers.newer(row.latest, version):
+        last, line = row.kernel_max_patched or row.kernel_max, re.match(r"\d+\.\d+", kernel)
+        if last is None or line is None or number(line[0]) <= number(last):
+            newer = (person("newer-release", *_upgrade(seen, row.name), branch=row.name, latest=row.latest),)
+    return Plan(steps=(*newer, person("older-kernel"), person("branch-that-builds", "bringup", "apply")), verify=proof("dkms"))
+
+
+def _upgrade(seen: Evidence, branch: str) -> tuple[str, ...]:
+    """Return the command that upgrades the installed packages of a branch; our own where these are not known."""
+    names = tuple(dict.fromkeys(row.name for row in seen.packages.driver() if row.driver and numbers.branch(row.driver) == branch))
+    start = {"apt": ("apt-get", "install", "--only-upgrade"), "dnf": ("dnf", "upgrade")}.get(manager_of(seen) or "")
+    return (*start, *names) if start and names else ("bringup", "apply")
 
 
 # --- the fabric manager ---------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import re
 from steps.catalog.repairs import headers as header_rows
 from steps.doctor import numbers
 from steps.doctor.diagnosis import Step
+from steps.doctor.events.dkms import KernelBuiltBy
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.modules import Dkms
 from steps.doctor.repairs.base import Plan, apt, aside, back, install, manager_of, not_offered, person, proof, reboot, repairs, run, tool
@@ -244,7 +245,10 @@ def compiler(seen: Evidence, candidate: Candidate) -> Plan:
     """Return the compiler that the kernel was built with, then the build."""
     manager, kernel = manager_of(seen), kernel_of(seen, candidate)
     told = re.search(r"gcc-(\d+)|gcc(?: version)? (?:\([^)]*\) )?(\d+)\.", seen.host.read("/proc/version") or "")
-    major = (told[1] or told[2]) if told else None
+    running = seen.system.kernel.value if seen.system.kernel else None
+    # What the log of the build names; this machine's kernel tells only where it is the one that was built for.
+    named = next((event.major for event in seen.all(KernelBuiltBy)), None)
+    major = named or ((told[1] or told[2]) if told and kernel in (None, running) else None)
     if manager == "apt" and major and not_offered(seen, manager, f"gcc-{major}"):
         get = person("compiler", "apt-cache", "policy", f"gcc-{major}", major=major)
     elif manager == "apt" and major:

@@ -7,10 +7,12 @@ import re
 from steps.doctor import numbers
 from steps.doctor.events.dkms import (
     BuildFailed,
+    BuildFor,
     BuildLog,
     CodeError,
     DkmsTreeBroken,
     HeadersMissing,
+    KernelBuiltBy,
     MakeStopped,
     OptionRefused,
 )
@@ -143,7 +145,10 @@ def compiler_too_old(seen: Evidence) -> Answer:
         return None
     failure = next(iter(seen.all(BuildFailed)), None)
     log = next(iter(seen.all(BuildLog)), None)
-    return found(CERTAIN if failure or log else STRONG, refused, failure, log, option=refused.option)
+    head, builder = next(iter(seen.all(BuildFor)), None), next(iter(seen.all(KernelBuiltBy)), None)
+    kernel = (failure.kernel if failure else None) or (head.kernel if head else None)
+    params = {"kernel": kernel} if kernel else {}
+    return found(CERTAIN if failure or log else STRONG, refused, builder, failure, log, option=refused.option, **params)
 
 
 def _in_build(seen: Evidence, refused: OptionRefused) -> bool:
