@@ -9,6 +9,7 @@ import pytest
 from steps import medical
 from steps.doctor.diagnosis import Repair
 from steps.model.action import Run, Write
+from steps.text import say
 from tests.doctor import kit
 from tests.doctor.test_repairs_system import keys, repaired, seen
 
@@ -197,3 +198,30 @@ def test_an_archive_that_is_there_gets_no_second_entry() -> None:
     }
     _, repair = judged(_MISSING.format(f"https://{CUDA}/ubuntu2204/x86_64"), UBUNTU.format("24.04"), there)
     assert keys(repair) == ["entry-aside", "refresh"]
+
+
+# --- two keys ---------------------------------------------------------------------------------------
+
+_CONFLICT = "Conflicting values set for option Signed-By regarding source"
+
+
+@pytest.mark.parametrize(
+    ("keys_named", "because"),
+    [
+        ("/usr/share/keyrings/a.gpg != ", "one with /usr/share/keyrings/a.gpg, the other with none."),
+        ("/usr/share/keyrings/a.gpg !=", "one with /usr/share/keyrings/a.gpg, the other with none."),
+        (" != /usr/share/keyrings/a.gpg", "one with /usr/share/keyrings/a.gpg, the other with none."),
+        ("/a.gpg !=\n/b.gpg", "one with /a.gpg, the other with /b.gpg."),
+        (
+            "/a.gpg != A4B469963BF863CC!",
+            "one with /a.gpg, the other with A4B469963BF863CC!.",
+        ),
+    ],
+)
+@pytest.mark.parametrize("words", [_CONFLICT, "In Konflikt stehende Werte für Signed-By bei"])
+def test_a_key_that_is_not_named_is_none_and_not_the_next_line(words: str, keys_named: str, because: str) -> None:
+    log = f"E: {words} https://{CUDA}/debian12/x86_64/ /: {keys_named}\nE: The list of sources could not be read.\n"
+    cause = kit.judged(files={}, logs={"apt.log": log}, commands={}).cause
+    assert cause is not None
+    assert cause.id == "apt-signed-by-conflict"
+    assert say("en", cause.because).endswith(because)

@@ -148,14 +148,20 @@ def metadata_stale(found: re.Match[str], at: Place) -> MetadataStale:
 
 
 class SignedByConflict(Event):
-    """Two entries for one repository name different keys."""
+    """Two entries for one repository name different keys; empty for the one that names none."""
 
     url: str
     one: str
     other: str
 
 
-@parses(r"option Signed-By (?:regarding source|\S+ \S+) (?P<url>\S+)[^\n]*?: ?(?P<one>\S*) != (?P<other>\S*)", "Signed-By", lines=2)
+_KEY = r"(?:/|[0-9A-Fa-f]{16})\S*[^\s:]"
+"""What Signed-By names. It may be nothing, and what stands in the next line is no key then."""
+
+
+@parses(
+    rf"option Signed-By (?:regarding source|\S+ \S+) (?P<url>\S+)[^\n]*?: ?(?P<one>{_KEY}|) != ?(?P<other>{_KEY}|)", "Signed-By", lines=2
+)
 def signed_by(found: re.Match[str], at: Place) -> SignedByConflict:
     """Recognise apt's message; what stands before the names of the files may be translated."""
     return SignedByConflict(place=at, url=found["url"], one=found["one"], other=found["other"])
@@ -163,7 +169,7 @@ def signed_by(found: re.Match[str], at: Place) -> SignedByConflict:
 
 @parses(
     r"^(?:[^\n]*?Signed-By[^\n]*?(?P<url>(?:https?|file|ftp):\S+)|[^\n]*?(?P<first>(?:https?|file|ftp):\S+)[^\n]*?Signed-By)[^\n]*? "
-    r"(?P<one>/\S*|) != ?(?P<other>\S*)",
+    rf"(?P<one>{_KEY}|) != ?(?P<other>{_KEY}|)",
     "Signed-By",
     lines=2,
 )

@@ -181,7 +181,9 @@ def signed_by(seen: Evidence) -> Answer:
     if said is None:
         return None
     twice = [source for source in seen.repositories if source.url.rstrip("/") == said.url.rstrip("/")]
-    return found(CERTAIN, said, *twice[:2], url=said.url, one=said.one or "-", other=said.other or "-")
+    if not (said.one and said.other):
+        return found(CERTAIN, said, *twice[:2], url=said.url, one=said.one or said.other or "?", variant="none")
+    return found(CERTAIN, said, *twice[:2], url=said.url, one=said.one, other=said.other)
 
 
 @rule("http-cache-corrupts-repo-data")
