@@ -70,16 +70,24 @@ def imports(host: Host, interpreter: str, wanted: Mapping[str, str], *, gpus: in
     return tuple(rungs)
 
 
-def speed(host: Host, interpreter: str, cards: tuple[Accelerator, ...], burn: int = 0) -> tuple[Rung, ...]:
+def speed(host: Host, interpreter: str, cards: tuple[Accelerator, ...], *, gpus: int, burn: int = 0) -> tuple[Rung, ...]:
     """Return what PyTorch reaches: cuDNN, half precision, copies between cards, all-reduce; with `burn`, so many seconds of full load.
 
+    Where it sees fewer than so many GPUs, or cannot count them, the first rung fails and nothing is measured.
     An all-reduce is judged where a source says what such a machine reaches, and is a figure elsewhere.
     """
-    argv = ("--limit", str(RANK_SECONDS), *(("--burn", str(burn)) if burn else ()))
+    argv = ("--limit", str(RANK_SECONDS), "--gpus", str(gpus), *(("--burn", str(burn)) if burn else ()))
     result = _run(host, interpreter, "verify_speed.py", argv, seconds=_ALL_SECONDS + burn)
     lines = {str(line["rung"]): line for line in _lines(result)}
+    first, *others = names = (*_MEASURES, *(("burn",) if burn else ()))
+    if "seen" in lines:
+        seen = _rung(first, lines["seen"])
+        seen = _enough(host, seen, None if seen.value is None else int(seen.value), gpus)
+        if seen.state == "failed":
+            after = phrase("verify.because.after", rung=first)
+            return (seen, *(Rung(id=name, state="skipped", because=after) for name in others))
     rungs = []
-    for name in (*_MEASURES, *(("burn",) if burn else ())):
+    for name in names:
         line = lines.get(name)
         rung = _rung(name, line) if line is not None else Rung(id=name, state="failed", because=_ending(result))
         rungs.append(_reached(rung, cards) if name == "bandwidth" else rung)

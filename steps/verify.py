@@ -33,6 +33,8 @@ class Trial(Record):
     target: Target
     burn: int = 0
     """Seconds of full load on every GPU; 0 for none."""
+    planned: int | None = None
+    """How many cards the plan was made for; `None` where nobody said."""
 
     @property
     def gpus(self) -> tuple[Accelerator, ...]:
@@ -50,20 +52,45 @@ class Trial(Record):
         """The driver branch that was asked for; `None` when the driver was left alone."""
         return self.answers.driver.branch if self.answers.driver.source != "keep" else None
 
+    @property
+    def computing(self) -> bool:
+        """Whether the answers ask for CUDA: its toolkit, or a framework's build for it."""
+        return self.answers.toolkit.cuda not in (None, "none") or str(self.answers.frameworks.get("variant", "")).startswith("cu")
+
+    @property
+    def lost(self) -> bool:
+        """Whether a card is gone: fewer are here than the plan was made for, or none, and driver and CUDA were asked for.
+
+        A plan for a machine without a card leaves them out, and wants none here.
+        """
+        count = len(judged(self.machine))
+        if not self.running or self.planned == 0:
+            return False
+        if self.planned is not None:
+            return count < self.planned and (self.branch is not None or self.computing)
+        return not count and self.branch is not None and self.computing
+
 
 Try = Callable[["Host", Trial], Rung]
 
 
 def prove(
-    host: Host, machine: Machine, answers: Profile, target: Target, *, burn: int = 0, boot: tuple[Finding, ...] | None = None
+    host: Host,
+    machine: Machine,
+    answers: Profile,
+    target: Target,
+    *,
+    burn: int = 0,
+    boot: tuple[Finding, ...] | None = None,
+    planned: int | None = None,
 ) -> tuple[Rung, ...]:
     """Return every rung of the ladder, tried on `host`; on a recording all are skipped, for nothing can be tried there.
 
     What cannot pass here, such as a GPU's rung without a GPU, is skipped with its reason and never passed; where a rung of the
     driver breaks, what stands on it is skipped. `boot` is what `boot_proof.findings` said of the next boot; without it there is
-    no rung for that.
+    no rung for that. `planned` is how many cards the plan was made for, where that is known: one that is gone breaks the first rung.
     """
-    trial = Trial(machine=machine, answers=answers, target=target, burn=burn)
+    trial = Trial(machine=machine, answers=answers, target=target, burn=burn, planned=planned)
     if host.rehearsal:
         reason = phrase("verify.because.rehearsal")
         return tuple(skipped(name, reason) for name in (*_SYSTEM, *proof.TORCH_RUNGS))
@@ -89,7 +116,8 @@ def _next_boot(boot: tuple[Finding, ...] | None) -> tuple[Rung, ...]:
 
 def _excused(rung: Rung, trial: Trial) -> Rung:
     """Return a broken rung of NVIDIA's stack as skipped where no card wants it: the plan left it out there."""
-    return skipped(rung.id, because("no-gpu"), rung.detail) if rung.state == "failed" and not trial.gpus else rung
+    excused = rung.state == "failed" and not trial.gpus and not trial.lost
+    return skipped(rung.id, because("no-gpu"), rung.detail) if excused else rung
 
 
 def passed(name: str, because: Words = "", detail: Words = "") -> Rung:
@@ -116,7 +144,10 @@ def because(reason: str, **params: str | int) -> Words:
 
 
 def device_nodes(host: Host, trial: Trial) -> Rung:
-    """One device node for each card."""
+    """One device node for each card, and every card that the plan was made for is there."""
+    if trial.lost:
+        seen = len(judged(trial.machine))
+        return failed("device-nodes", because("fewer-gpus", seen=seen, all=trial.planned or 0) if seen else because("no-gpu-seen"))
     if (reason := _no_driver_here(trial)) is not None:
         return skipped("device-nodes", reason)
     count = len([path for path in host.glob("/dev/nvidia[0-9]*") if path[len("/dev/nvidia") :].isdigit()])
@@ -342,11 +373,11 @@ def _environment(host: Host, trial: Trial, broken: str | None) -> tuple[Rung, ..
         reason = because("after", rung=broken)
         computing = proof.TORCH_RUNGS[1:] if "torch" in wanted else ()
         return (*rungs, *(skipped(name, reason) for name in dict.fromkeys((*computing, *wanted))))
+    on_gpus = 0 if trial.answers.frameworks.get("variant") == "cpu" else _expected(trial)
     if "torch" in wanted:
         rungs += proof.torch(host, place.python, wanted["torch"], trial.answers.frameworks.get("variant"), gpus=_expected(trial))
         if rungs[-1].id != "torch":
-            rungs += proof.speed(host, place.python, trial.gpus, trial.burn)
-    on_gpus = 0 if trial.answers.frameworks.get("variant") == "cpu" else _expected(trial)
+            rungs += proof.speed(host, place.python, trial.gpus, gpus=on_gpus, burn=trial.burn)
     rungs += proof.imports(host, place.python, {name: one for name, one in wanted.items() if name != "torch"}, gpus=on_gpus)
     return tuple(rungs)
 

@@ -76,3 +76,61 @@ def test_a_torch_that_cannot_be_imported_is_found_by_the_program_itself_and_not_
     done = subprocess.run((sys.executable, "-I", "-c", text), capture_output=True, text=True, check=True, timeout=60)
     (line,) = done.stdout.splitlines()
     assert json.loads(line) == {"rung": "speed", "state": "failed", "text": "ImportError: libtorch_cpu.so: cannot open"}
+
+
+LOST = """
+class cuda:
+    @staticmethod
+    def is_available(): {counting}
+    @staticmethod
+    def device_count(): return 0
+float32, bfloat16, float16 = "torch.float32", "torch.bfloat16", "torch.float16"
+def set_float32_matmul_precision(_): pass
+def randn(*_, device): return __import__("builtins").exit(f"computed on {{device}}")
+__version__ = "2.13.0+cu130"
+"""
+"""A PyTorch that sees no GPU any more."""
+
+
+def measured(folder: Path, counting: str, *argv: str) -> dict[str, dict[str, object]]:
+    """Return what the program that measures says beside a PyTorch that counts so, by rung."""
+    package = folder / "torch"
+    package.mkdir()
+    (package / "__init__.py").write_text(LOST.format(counting=counting))
+    (package / "distributed.py").write_text("")
+    text = f"import sys; sys.path.insert(0, {str(folder)!r})\n" + proof.program_text("verify_speed.py")
+    done = subprocess.run((sys.executable, "-I", "-c", text, *argv), capture_output=True, text=True, check=True, timeout=60)
+    return {line["rung"]: line for line in map(json.loads, done.stdout.splitlines())}
+
+
+def test_nothing_is_measured_on_the_processor_where_a_gpu_is_gone(tmp_path: Path) -> None:
+    assert measured(tmp_path, "return False", "--gpus", "2") == {"seen": {"rung": "seen", "state": "passed", "value": 0}}
+
+
+@pytest.mark.parametrize(("counting", "code"), [("import os; os.kill(os.getpid(), 11)", "killed"), ("import time; time.sleep(60)", "hung")])
+def test_a_count_that_crashes_or_hangs_is_no_count_of_zero(tmp_path: Path, counting: str, code: str) -> None:
+    found = measured(tmp_path, counting, "--limit", "1")
+    assert list(found) == ["seen"]
+    assert (found["seen"]["state"], found["seen"]["code"]) == ("failed", code)
+
+
+def test_a_gpu_that_goes_between_the_count_and_a_rung_breaks_the_rung(measuring: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gone:
+        float32 = "torch.float32"
+
+        class cuda:  # noqa: N801 - PyTorch's own name
+            @staticmethod
+            def is_available() -> bool:
+                return False
+
+            @staticmethod
+            def is_bf16_supported() -> bool:
+                raise RuntimeError("No CUDA GPUs are available")
+
+    monkeypatch.setitem(sys.modules, "torch", Gone)
+    training = importlib.import_module("verify_torch")
+    assert training.device_of() == "cpu"
+    monkeypatch.setattr(training, "SEEN", [2])
+    assert (training.device_of(), training.gpus()) == ("cuda:0", 2)
+    with pytest.raises(RuntimeError, match="No CUDA GPUs"):
+        measuring.half_precision(gpu=True)

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from steps import lines, verify
+from steps.detect import summary
 from steps.headless import runs
 from steps.headless.console import Asked, Console
 from steps.host.base import Result
@@ -121,8 +122,10 @@ ANSWERS = {
 }
 
 
-def proven(host: FakeHost, machine: Machine = GPUS, answers: Profile = STACK, target: Target = HERE) -> dict[str, Rung]:
-    return {rung.id: rung for rung in verify.prove(host, machine, answers, target)}
+def proven(
+    host: FakeHost, machine: Machine = GPUS, answers: Profile = STACK, target: Target = HERE, planned: int | None = None
+) -> dict[str, Rung]:
+    return {rung.id: rung for rung in verify.prove(host, machine, answers, target, planned=planned)}
 
 
 def environment(*lines: Line, version: str = "3.11.9") -> FakeHost:
@@ -319,8 +322,77 @@ def test_without_a_gpu_and_without_a_plan_everything_is_skipped_and_nothing_pass
 def test_a_stack_that_was_planned_for_no_gpu_is_skipped_where_it_is_not_and_proven_where_it_is() -> None:
     bare = msgspec.structs.replace(GPUS, accelerators=(), driver=Driver(state="absent"))
     host = FakeHost({"/lib/modules/6.8.0-51-generic/modules.dep": ""})
-    assert {rung.state for rung in proven(host, bare).values() if rung.id not in ("cudnn", "nccl")} == {"skipped"}
-    assert proven(FakeHost(FILES), msgspec.structs.replace(GPUS, accelerators=()))["driver"].state == "passed"
+    assert {rung.state for rung in proven(host, bare, planned=0).values() if rung.id not in ("cudnn", "nccl")} == {"skipped"}
+    assert proven(FakeHost(FILES), msgspec.structs.replace(GPUS, accelerators=()), planned=0)["driver"].state == "passed"
+
+
+@pytest.mark.parametrize(("cards", "planned"), [(0, None), (0, 2), (1, 2)])
+def test_a_card_that_is_gone_from_the_bus_breaks_the_first_rung_and_all_that_computes(cards: int, planned: int | None) -> None:
+    variant = {"torch": "2.13.0", "variant": "cu130"}
+    answers = msgspec.structs.replace(STACK, environment=ENVIRONMENT.environment, frameworks=variant)
+    rungs = proven(environment(*GOOD), msgspec.structs.replace(GPUS, accelerators=GPUS.accelerators[:cards]), answers, planned=planned)
+    said = say("en", rungs["device-nodes"].because)
+    assert rungs["device-nodes"].state == "failed"
+    assert said == "1 of 2 GPUs are seen." if cards else said.startswith("No GPU is seen")
+    assert rungs["nvcc"].state == "failed"  # nothing is excused
+    assert {rungs[name].state for name in ("cuda", "torch", "amp", "ddp", "speed")} == {"skipped"}
+
+
+def test_a_card_is_missed_only_where_driver_and_cuda_were_asked_for() -> None:
+    bare = msgspec.structs.replace(GPUS, accelerators=(), driver=Driver(state="absent"))
+    driver = Profile(driver=DriverAnswers(branch="580", flavor="open"))
+    mounted = msgspec.structs.replace(HERE, root="/mnt")
+    assert proven(FakeHost(), bare, driver)["device-nodes"].state == "skipped"
+    assert proven(FakeHost(), bare, driver, planned=1)["device-nodes"].state == "failed"
+    assert proven(environment(*GOOD), bare, ENVIRONMENT, planned=2)["device-nodes"].state == "skipped"
+    assert proven(FakeHost(FILES, ANSWERS), bare, STACK, mounted, planned=2)["device-nodes"].state == "skipped"
+
+
+@pytest.mark.parametrize(
+    ("told", "count"),
+    [
+        ("4× RTX 4090 · Ubuntu 24.04.1", 4),
+        ("RTX 5090 + 2× RTX 3090 Ti · Debian 12", 3),
+        ("Ubuntu 24.04.1", 0),
+        ("Debian 12", None),
+        ("RTX 4090", None),
+        ("", None),
+    ],
+)
+def test_a_headline_says_how_many_cards_a_plan_was_made_for(told: str, count: int | None) -> None:
+    here = Machine(os=Os(name="Ubuntu 24.04.1 LTS"))
+    assert summary.cards_of(told, here) == count
+
+
+def speeds(seen: Line) -> FakeHost:
+    """Return a machine whose measuring program counts as `seen` says; the others see two GPUs."""
+    host = counted("gpu", 2)
+    whole = host.answers["verify"].stdout
+    host.answers = {"MOST_BYTES": Result(stdout=f"{json.dumps(seen)}\n{whole}", status=0), **host.answers}
+    return host
+
+
+@pytest.mark.parametrize(
+    ("seen", "sentence"),
+    [
+        ({"rung": "seen", "state": "passed", "value": 1}, "1 of 2 GPUs are seen."),
+        ({"rung": "seen", "state": "passed", "value": 0}, "0 of 2 GPUs are seen."),
+        (
+            {"rung": "seen", "state": "failed", "code": "killed", "params": {"rank": 0, "signal": 11}},
+            "Rank 0 was ended by signal 11.",
+        ),
+    ],
+)
+def test_a_card_that_is_lost_after_pytorch_saw_it_fails_what_is_measured(seen: Line, sentence: str) -> None:
+    with_cuda = msgspec.structs.replace(ENVIRONMENT, frameworks={"torch": "2.13.0", "variant": "cu130"})
+    rungs = proven(speeds(seen), GPUS, with_cuda)
+    assert rungs["gpu"].state == "passed"
+    assert (rungs["cudnn-conv"].state, say("en", rungs["cudnn-conv"].because)) == ("failed", sentence)
+    assert {rungs[name].state for name in ("speed", "peers", "bandwidth")} == {"skipped"}
+    whole = proven(speeds({"rung": "seen", "state": "passed", "value": 2}), GPUS, with_cuda)
+    assert whole["speed"].state == "passed"
+    none: Line = {"rung": "seen", "state": "passed", "value": 0}
+    assert proven(speeds(none), Machine(), ENVIRONMENT)["speed"].state == "passed"
 
 
 def test_nothing_is_tried_on_a_recording() -> None:

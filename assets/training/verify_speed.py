@@ -17,6 +17,7 @@ import time
 import warnings
 from collections.abc import Iterable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ def main() -> int:
     """Try every rung in order and print its line; the status is 0 whatever they say, for the lines are the answer."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--limit", type=float, default=LIMIT)
+    parser.add_argument("--gpus", type=int, default=0, help="how many GPUs there are: nothing is measured where fewer are seen")
     parser.add_argument("--burn", type=float, default=0.0, help="seconds of full load on every GPU")
     parser.add_argument("--processor", type=int, default=0, help="so many ranks without GPUs, to try out the program itself")
     asked = parser.parse_args()
@@ -56,15 +58,20 @@ def main() -> int:
     except Exception as error:  # noqa: BLE001 - whatever keeps it from importing is the finding
         say({"rung": "speed", "state": "failed", "text": last_line(error)})
         return 0
-    count = int(alone(how_many, asked.limit).get("value", 0))
+    seen = alone(how_many, asked.limit)
+    say({"rung": "seen", **seen})
+    count = int(seen.get("value", 0))
+    if seen["state"] != "passed" or count < asked.gpus:
+        return 0
     say({"rung": "cudnn-conv", **(alone(convolves, asked.limit) if count else no_gpu())})
-    say({"rung": "speed", **alone(half_precision, asked.limit)})
+    say({"rung": "speed", **alone(lambda: half_precision(gpu=count > 0), asked.limit)})
     alone_here = {"state": "skipped", "code": "one-gpu"} if count else no_gpu()
     say({"rung": "peers", **(alone(peers, asked.limit) if count > 1 else alone_here)})
     ranks = asked.processor or count
-    say({"rung": "bandwidth", **(together(ranks, asked.limit, lambda rank, at: bandwidth(rank, ranks, at)) if ranks > 1 else alone_here)})
+    all_reduce = partial(bandwidth, ranks=ranks, gpu=not asked.processor)
+    say({"rung": "bandwidth", **(together(ranks, asked.limit, lambda rank, at: all_reduce(rank, folder=at)) if ranks > 1 else alone_here)})
     if asked.burn > 0:
-        say({"rung": "burn", **(burnt(ranks, asked.burn) if ranks else no_gpu())})
+        say({"rung": "burn", **(burnt(ranks, asked.burn, gpu=not asked.processor) if ranks else no_gpu())})
     return 0
 
 
@@ -112,11 +119,13 @@ def convolves() -> Line:
     }
 
 
-def half_precision() -> Line:
-    """How much faster half precision multiplies than full precision: the figure, without a verdict."""
+def half_precision(*, gpu: bool) -> Line:
+    """How much faster half precision multiplies than full precision: the figure, without a verdict.
+
+    A GPU that was counted and is gone is an error here, as below: nothing falls back to the processor.
+    """
     import torch
 
-    gpu = torch.cuda.is_available()
     device, size = ("cuda:0", MATRIX) if gpu else ("cpu", 512)
     half = torch.float16 if gpu and not torch.cuda.is_bf16_supported() else torch.bfloat16
     seconds = {}
@@ -191,12 +200,12 @@ def copied(source: Any, target: Any, card: int, seconds: float) -> float | None:
     return size / took / 1e9 if bool((target[: size // 4] == source[0].item()).all()) else None
 
 
-def bandwidth(rank: int, ranks: int, folder: Path, rounds: int = ROUNDS) -> Line:
+def bandwidth(rank: int, ranks: int, folder: Path, *, gpu: bool, rounds: int = ROUNDS) -> Line:
     """Add one large message over all cards; the figure is the bus bandwidth as nccl-tests defines it: 2 (n - 1) / n x bytes / seconds."""
     import torch
     import torch.distributed as dist
 
-    gpu = torch.cuda.is_available() and torch.cuda.device_count() >= ranks and dist.is_nccl_available()
+    gpu = gpu and dist.is_nccl_available()
     if gpu:
         torch.cuda.set_device(rank)
     backend, device = ("nccl", f"cuda:{rank}") if gpu else ("gloo", "cpu")
@@ -248,25 +257,24 @@ def fitting(small: float, most: int, seconds: float) -> int:
 # --- the burn -------------------------------------------------------------------------------------
 
 
-def burnt(count: int, seconds: float) -> Line:
+def burnt(count: int, seconds: float, *, gpu: bool) -> Line:
     """Load every GPU and watch: temperature, clock, and reasons to slow down, a line a second by `nvidia-smi`."""
     watch = shutil.which("nvidia-smi")
     argv = (watch or "", f"--query-gpu={QUERY}", "--format=csv,noheader,nounits", "-lms", "1000")
     # Into a file: a pipe that nobody reads is full after some minutes, and what comes then is the hottest.
     with tempfile.TemporaryFile("w+", prefix="bringup-burn-") as printed:
         with subprocess.Popen(argv, stdout=printed, text=True) if watch else contextlib.nullcontext() as seen:
-            line = together(count, seconds + LIMIT, lambda rank, _: burn(rank, seconds))
+            line = together(count, seconds + LIMIT, lambda rank, _: burn(rank, seconds, gpu=gpu))
             if seen is not None:
                 seen.terminate()
         printed.seek(0)
         return {**line, **watched(printed)} if line["state"] == "passed" else line
 
 
-def burn(rank: int, seconds: float) -> Line:
+def burn(rank: int, seconds: float, *, gpu: bool) -> Line:
     """Multiply for some seconds on one GPU; the same product must come out at the end as at the beginning."""
     import torch
 
-    gpu = torch.cuda.is_available()
     device, size = (f"cuda:{rank}", MATRIX) if gpu else ("cpu", 256)
     torch.manual_seed(7)
     one = torch.randn(size, size, device=device)

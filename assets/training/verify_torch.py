@@ -25,6 +25,8 @@ SHARE = 32
 """Samples a rank: shares of one size, for the mean of the ranks' gradients is the whole batch's only then."""
 KEPT: list[Any] = []
 """What a rank holds until its process ends."""
+SEEN: list[int] = []
+"""How many GPUs the first rung saw: from then on no rung falls back to the processor, so a card that is lost breaks it."""
 
 
 def main() -> int:
@@ -53,14 +55,14 @@ def main() -> int:
         ("amp", mixed_precision),
         ("accumulation", accumulates),
     )
-    ranks = asked.ranks
     for name, rung in rungs:
         if asked.only not in (None, name):
             continue
         line = alone(rung, limit=asked.limit)
         say({"rung": name, **line})
         if line.get("unit") == "GPUs":
-            ranks = max(ranks, int(line["value"]))
+            SEEN.append(int(line["value"]))
+    ranks = max(asked.ranks, *SEEN, 0)
     if asked.only in (None, "ddp"):
         say({"rung": "ddp", **together(ranks, asked.limit, lambda rank, folder: one_rank(rank, ranks, asked.limit, folder, asked.hang))})
     return 0
@@ -94,12 +96,18 @@ def sees_gpus() -> Line:
     return {"state": "failed", "text": reason}
 
 
-def device_of(rank: int = 0) -> str:
-    """Return the device that a rank computes on."""
+def gpus() -> int:
+    """Return how many GPUs there are to compute on: as many as were seen, else as many as can be counted now."""
     import torch
 
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    return f"cuda:{rank % count}" if count else "cpu"
+    if SEEN:
+        return SEEN[0]
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
+
+
+def device_of() -> str:
+    """Return the device that a single process computes on."""
+    return "cuda:0" if gpus() else "cpu"
 
 
 def small_model(device: str) -> Any:
@@ -194,7 +202,7 @@ def one_rank(rank: int, ranks: int, limit: float, folder: Path, hang: int | None
         time.sleep(limit + 30)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     torch.set_num_threads(1)
-    own_gpu = torch.cuda.is_available() and torch.cuda.device_count() >= ranks and dist.is_nccl_available()
+    own_gpu = gpus() >= ranks and dist.is_nccl_available()
     device = f"cuda:{rank}" if own_gpu else "cpu"
     backend = "nccl" if own_gpu else "gloo"
     if not own_gpu:

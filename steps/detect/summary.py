@@ -28,6 +28,14 @@ def os_line(machine: Machine) -> str:
     return re.sub(r"\s+(LTS|GNU/Linux)\b|\s*\(.*?\)", "", name).strip()
 
 
+def cards_of(told: str, machine: Machine) -> int | None:
+    """Return how many accelerators a headline names: 0 where it is that of this system without any, `None` where it does not say."""
+    cards, dot, _ = told.partition(" · ")
+    if not dot:
+        return 0 if told and told == os_line(machine) else None
+    return sum(int(many[1]) if (many := re.match(r"(\d+)× ", part)) else 1 for part in cards.split(" + "))
+
+
 def headline(machine: Machine) -> str:
     """Return both: `4× RTX 4090 · Ubuntu 22.04.4`."""
     return " · ".join(part for part in (gpu_line(machine), os_line(machine)) if part)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from steps import boot_proof, documents, lines, planning, profiles
 from steps import verify as ladder
+from steps.detect import summary
 from steps.detect.machine import detect as detect_machine
 from steps.engine import client
 from steps.engine.client import RunHandle
@@ -107,9 +108,12 @@ def verify(console: Console, environ: Mapping[str, str], *, of_run: bool = False
     knowing.lay(environ)
     host = host_of(asked)
     machine = detect_machine(host)
-    answers = verified_profile(asked, machine, environ.get("BRINGUP_RUN") if of_run else None)
+    mark = environ.get("BRINGUP_RUN") if of_run else None
+    answers = verified_profile(asked, machine, mark)
     boot = None if host.rehearsal else boot_proof.findings(host, machine)
-    rungs = ladder.prove(host, machine, answers, target_of(asked, host, machine, environ), burn=burn, boot=boot)
+    rungs = ladder.prove(
+        host, machine, answers, target_of(asked, host, machine, environ), burn=burn, boot=boot, planned=_planned(asked, machine, mark)
+    )
     found = (*planning.findings(machine, answers), *(boot or ()))
     if asked.json:
         console.document(documents.verdict(rungs, found, asked.language))
@@ -124,12 +128,31 @@ def verified_profile(asked: Asked, machine: Machine, mark: str | None) -> Profil
     """Return the profile to prove: asked for, of the run this is part of, of the newest run, else what is installed."""
     if asked.profile:
         return chosen(asked.profile, machine)
+    plan = _plan_of(mark)
+    return plan.profile if plan is not None else Profile()
+
+
+def _plan_of(mark: str | None) -> Plan | None:
+    """Return the plan of the run that `mark` names, without one of the newest run; `None` where nothing was ever run."""
     # The engine marks the commands of a run with its id and the action's.
     if mark:
-        return client.find(mark.partition("/")[0]).plan.profile
+        return client.find(mark.partition("/")[0]).plan
     try:
-        return client.find(None).plan.profile
+        return client.find(None).plan
     except InputError as error:
         if error.code != "no-runs":
             raise
-        return Profile()
+        return None
+
+
+def _planned(asked: Asked, machine: Machine, mark: str | None) -> int | None:
+    """Return how many cards were there when the plan was made; `None` where that is not known, or was on another machine."""
+    if asked.profile:
+        # Another machine's count is nothing to hold this one to; that it had none says for what the profile was written.
+        told = profiles.made_for_line(LocalHost().read(asked.profile) or "")
+        return 0 if told is not None and summary.cards_of(told, machine) == 0 else None
+    plan = _plan_of(mark)
+    if plan is None:
+        return None
+    # A rehearsed plan promises nothing of this machine.
+    return 0 if plan.target.rehearsal else summary.cards_of(plan.target.summary, machine)
