@@ -76,10 +76,10 @@ def speed(host: Host, interpreter: str, cards: tuple[Accelerator, ...], *, gpus:
     Where it sees fewer than so many GPUs, or cannot count them, the first rung fails and nothing is measured.
     An all-reduce is judged where a source says what such a machine reaches, and is a figure elsewhere.
     """
-    argv = ("--limit", str(RANK_SECONDS), "--gpus", str(gpus), *(("--burn", str(burn)) if burn else ()))
-    result = _run(host, interpreter, "verify_speed.py", argv, seconds=_ALL_SECONDS + burn)
+    argv = ("--limit", str(RANK_SECONDS), "--gpus", str(gpus))
+    result = _run(host, interpreter, "verify_speed.py", argv)
     lines = {str(line["rung"]): line for line in _lines(result)}
-    first, *others = names = (*_MEASURES, *(("burn",) if burn else ()))
+    first, *others = _MEASURES + (("burn",) if burn else ())
     if "seen" in lines:
         seen = _rung(first, lines["seen"])
         seen = _enough(host, seen, None if seen.value is None else int(seen.value), gpus)
@@ -87,11 +87,19 @@ def speed(host: Host, interpreter: str, cards: tuple[Accelerator, ...], *, gpus:
             after = phrase("verify.because.after", rung=first)
             return (seen, *(Rung(id=name, state="skipped", because=after) for name in others))
     rungs = []
-    for name in names:
+    for name in _MEASURES:
         line = lines.get(name)
         rung = _rung(name, line) if line is not None else Rung(id=name, state="failed", because=_ending(result))
         rungs.append(_reached(rung, cards) if name == "bandwidth" else rung)
-    return tuple(rungs)
+    return (*rungs, *((_burn(host, interpreter, int(lines.get("seen", {}).get("value", gpus)), burn),) if burn else ()))
+
+
+def _burn(host: Host, interpreter: str, gpus: int, seconds: int) -> Rung:
+    """Return what so many GPUs do under full load for some seconds; skipped without one."""
+    if not gpus:
+        return Rung(id="burn", state="skipped", because=phrase("verify.because.no-gpu"))
+    argv = ("--gpus", str(gpus), "--seconds", str(seconds))
+    return _one(host, interpreter, "burn", "verify_burn.py", *argv, seconds=_ALL_SECONDS + seconds)
 
 
 def _reached(rung: Rung, cards: tuple[Accelerator, ...]) -> Rung:
@@ -127,9 +135,9 @@ def nvcc_sample(host: Host, interpreter: str, nvcc: str) -> Rung:
     return _one(host, interpreter, "nvcc-sample", "verify_nvcc.py", nvcc)
 
 
-def _one(host: Host, interpreter: str, name: str, program: str, *argv: str) -> Rung:
+def _one(host: Host, interpreter: str, name: str, program: str, *argv: str, seconds: float = _ALL_SECONDS) -> Rung:
     """Return the rung of a program that has one."""
-    result = _run(host, interpreter, program, argv)
+    result = _run(host, interpreter, program, argv, seconds=seconds)
     line = next((line for line in _lines(result) if line["rung"] == name), None)
     return _rung(name, line) if line is not None else Rung(id=name, state="failed", because=_ending(result))
 

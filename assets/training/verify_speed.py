@@ -1,6 +1,6 @@
-"""Measure what PyTorch reaches on these GPUs: cuDNN, copies between cards, all-reduce over all of them, half precision, a burn.
+"""Measure what PyTorch reaches on these GPUs: cuDNN, copies between cards, all-reduce over all of them, half precision.
 
-Run by the environment's interpreter: `python verify_speed.py [--limit 60] [--burn SECONDS]`, with `ranks.py` beside it. Without a
+Run by the environment's interpreter: `python verify_speed.py [--limit 60] [--gpus 2]`, with `ranks.py` beside it. Without a
 GPU only half precision is measured. Figures are GB/s of 10^9 bytes; whether they are what this machine should reach is not
 judged here.
 """
@@ -8,14 +8,9 @@ judged here.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import shutil
-import subprocess
 import sys
-import tempfile
 import time
 import warnings
-from collections.abc import Iterable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -36,9 +31,6 @@ COPY_SECONDS = 30.0
 """So long may all copies between cards take together."""
 ROUNDS, WARM = 5, 3
 MATRIX = 4096
-QUERY = "index,temperature.gpu,clocks.sm,power.draw,clocks_throttle_reasons.active"
-IDLE_REASONS = 0x1 | 0x2 | 0x4
-"""Throttle reasons that are no trouble: idle, clocks set by an application, the power cap that the card works at under load."""
 
 
 def main() -> int:
@@ -46,7 +38,6 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--limit", type=float, default=LIMIT)
     parser.add_argument("--gpus", type=int, default=0, help="how many GPUs there are: nothing is measured where fewer are seen")
-    parser.add_argument("--burn", type=float, default=0.0, help="seconds of full load on every GPU")
     parser.add_argument("--processor", type=int, default=0, help="so many ranks without GPUs, to try out the program itself")
     asked = parser.parse_args()
     try:
@@ -70,8 +61,6 @@ def main() -> int:
     ranks = asked.processor or count
     all_reduce = partial(bandwidth, ranks=ranks, gpu=not asked.processor)
     say({"rung": "bandwidth", **(together(ranks, asked.limit, lambda rank, at: all_reduce(rank, folder=at)) if ranks > 1 else alone_here)})
-    if asked.burn > 0:
-        say({"rung": "burn", **(burnt(ranks, asked.burn, gpu=not asked.processor) if ranks else no_gpu())})
     return 0
 
 
@@ -252,66 +241,6 @@ def fitting(small: float, most: int, seconds: float) -> int:
     A slow link is measured with less and is slow, not hung.
     """
     return min(most, max(SMALL_BYTES, int(SMALL_BYTES * seconds / max(small, 1e-6)))) // 4096 * 4096
-
-
-# --- the burn -------------------------------------------------------------------------------------
-
-
-def burnt(count: int, seconds: float, *, gpu: bool) -> Line:
-    """Load every GPU and watch: temperature, clock, and reasons to slow down, a line a second by `nvidia-smi`."""
-    watch = shutil.which("nvidia-smi")
-    argv = (watch or "", f"--query-gpu={QUERY}", "--format=csv,noheader,nounits", "-lms", "1000")
-    # Into a file: a pipe that nobody reads is full after some minutes, and what comes then is the hottest.
-    with tempfile.TemporaryFile("w+", prefix="bringup-burn-") as printed:
-        with subprocess.Popen(argv, stdout=printed, text=True) if watch else contextlib.nullcontext() as seen:
-            line = together(count, seconds + LIMIT, lambda rank, _: burn(rank, seconds, gpu=gpu))
-            if seen is not None:
-                seen.terminate()
-        printed.seek(0)
-        return {**line, **watched(printed)} if line["state"] == "passed" else line
-
-
-def burn(rank: int, seconds: float, *, gpu: bool) -> Line:
-    """Multiply for some seconds on one GPU; the same product must come out at the end as at the beginning."""
-    import torch
-
-    device, size = (f"cuda:{rank}", MATRIX) if gpu else ("cpu", 256)
-    torch.manual_seed(7)
-    one = torch.randn(size, size, device=device)
-    first = one @ one
-    end, rounds = time.monotonic() + seconds, 0
-    while time.monotonic() < end:
-        for _ in range(10):
-            last = one @ one
-        if gpu:
-            torch.cuda.synchronize(rank)
-        rounds += 10
-    if not torch.equal(first, last):
-        return {"state": "failed", "code": "burn-wrong", "params": {"gpu": rank}}
-    teraflops = 2 * size**3 * rounds / seconds / 1e12
-    return {
-        "state": "passed",
-        "code": "burn",
-        "params": {"seconds": round(seconds)},
-        "detail": f"{teraflops:.1f} TFLOPS",
-        "value": teraflops,
-        "unit": "TFLOPS",
-    }
-
-
-def watched(printed: Iterable[str]) -> Line:
-    """Return the hottest reading and whether a GPU slowed down for heat or power supply, of what `nvidia-smi` printed."""
-    hottest, slowed = 0, set()
-    for line in printed:
-        cells = [cell.strip() for cell in line.split(",")]
-        if len(cells) != 5 or not cells[1].isdigit():
-            continue
-        hottest = max(hottest, int(cells[1]))
-        with contextlib.suppress(ValueError):
-            if int(cells[4], 16) & ~IDLE_REASONS:
-                slowed.add(cells[0])
-    params = {"hottest": hottest, "gpus": " ".join(sorted(slowed))}
-    return {"code": "burn-slowed" if slowed else "burn-watched", "params": params, "detail": f"{hottest} °C"} if hottest else {}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,195 @@
+"""Load every GPU for some time, and watch: right values, temperatures, clocks, reasons to slow down, Xids in the kernel log.
+
+Run by the environment's interpreter: `python verify_burn.py --gpus 2 --seconds 120`, with `ranks.py` beside it. What could not be
+watched is said: a burn of which nobody saw the temperature or the log proves that much less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterable
+
+from ranks import Line, last_line, say, together
+
+LIMIT = 60.0
+"""So many seconds more than the burn itself may pass before a rank is called hung."""
+MATRIX = 4096
+QUERY = "index,temperature.gpu,clocks.sm,power.draw"
+REASONS = ("clocks_throttle_reasons.active", "clocks_event_reasons.active")
+"""The name of the reasons to slow down, and the one that newer drivers have for it."""
+IDLE_REASONS = 0x1 | 0x2 | 0x4
+"""Reasons that are no trouble: idle, clocks set by an application, the power cap that the card works at under load."""
+XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)")
+JOURNAL = ("journalctl", "-k", "-b", "-q", "--no-pager", "-o", "short-monotonic")
+KMSG = "/dev/kmsg"
+
+
+def main() -> int:
+    """Print the burn's line; the status is 0 whatever it says, for the line is the answer."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--gpus", type=int, default=0)
+    parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--processor", type=int, default=0, help="so many ranks without GPUs, to try out the program itself")
+    asked = parser.parse_args()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            # Here, for all children: no rank's time goes into reading it from a slow disk.
+            import torch  # noqa: F401
+    except Exception as error:  # noqa: BLE001 - whatever keeps it from importing is the finding
+        say({"rung": "burn", "state": "failed", "text": last_line(error)})
+        return 0
+    say({"rung": "burn", **burnt(asked.processor or asked.gpus, asked.seconds, gpu=not asked.processor)})
+    return 0
+
+
+def burnt(count: int, seconds: float, *, gpu: bool) -> Line:
+    """Return what the ranks say after the load, and what was seen meanwhile."""
+    log = KernelLog()
+    watch = query()
+    # Into a file: a pipe that nobody reads is full after some minutes, and what comes then is the hottest.
+    with tempfile.TemporaryFile("w+", prefix="bringup-burn-") as printed:
+        with subprocess.Popen((*watch, "-lms", "1000"), stdout=printed, text=True) if watch else contextlib.nullcontext() as seen:
+            line = together(count, seconds + LIMIT, lambda rank, _: burn(rank, seconds, gpu=gpu))
+            if seen is not None:
+                seen.terminate()
+        printed.seek(0)
+        return judged(line, watched(printed), log.xids())
+
+
+def burn(rank: int, seconds: float, *, gpu: bool) -> Line:
+    """Multiply for some seconds on one GPU; the same product must come out at the end as at the beginning."""
+    import torch
+
+    device, size = (f"cuda:{rank}", MATRIX) if gpu else ("cpu", 256)
+    torch.manual_seed(7)
+    one = torch.randn(size, size, device=device)
+    first = one @ one
+    end, rounds = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        for _ in range(10):
+            last = one @ one
+        if gpu:
+            torch.cuda.synchronize(rank)
+        rounds += 10
+    if not torch.equal(first, last):
+        return {"state": "failed", "code": "burn-wrong", "params": {"gpu": rank}}
+    teraflops = 2 * size**3 * rounds / seconds / 1e12
+    params = {"seconds": round(seconds)}
+    return {"state": "passed", "params": params, "detail": f"{teraflops:.1f} TFLOPS", "value": teraflops, "unit": "TFLOPS"}
+
+
+def judged(line: Line, gauges: Line, xids: list[str] | None) -> Line:
+    """Return the burn's line with what was seen of gauges ({} for nothing) and log (`None` where it cannot be read).
+
+    An Xid is the cause whatever the ranks say: a card that reports one under load is not sound.
+    """
+    if xids:
+        return {**line, "state": "failed", "code": "burn-xid", "params": {"xids": "; ".join(xids[:4])}}
+    if line["state"] != "passed":
+        return line
+    code = ("burn-slowed" if gauges["gpus"] else "burn-watched") if gauges else "burn"
+    detail = f"{gauges['hottest']} °C" if gauges else line["detail"]
+    return {**line, "code": code if xids is not None else f"{code}-no-log", "params": {**line["params"], **gauges}, "detail": detail}
+
+
+# --- the gauges -----------------------------------------------------------------------------------
+
+
+def query() -> tuple[str, ...]:
+    """Return the command that prints the gauges; empty where `nvidia-smi` is not there or knows none of our questions."""
+    program = shutil.which("nvidia-smi")
+    for reasons in REASONS if program else ():
+        argv = (program or "", f"--query-gpu={QUERY},{reasons}", "--format=csv,noheader,nounits")
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            if subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=20, check=False).returncode == 0:
+                return argv
+    return ()
+
+
+def watched(printed: Iterable[str]) -> Line:
+    """Return the hottest reading, the clock in the middle, and which GPUs slowed down for heat or power supply; {} without readings."""
+    hottest, clocks, slowed = 0, [], set()
+    for line in printed:
+        cells = [cell.strip() for cell in line.split(",")]
+        if len(cells) != 5 or not cells[1].isdigit():
+            continue
+        hottest = max(hottest, int(cells[1]))
+        if cells[2].isdigit():
+            clocks.append(int(cells[2]))
+        with contextlib.suppress(ValueError):
+            if int(cells[4], 16) & ~IDLE_REASONS:
+                slowed.add(cells[0])
+    clock = round(statistics.median(clocks)) if clocks else "?"
+    return {"hottest": hottest, "clock": clock, "gpus": " ".join(sorted(slowed))} if hottest else {}
+
+
+# --- the kernel's log -----------------------------------------------------------------------------
+
+
+class KernelLog:
+    """The kernel's log from now on, by the first way that this account may read it."""
+
+    def __init__(self) -> None:
+        self._before: set[str] = set()
+        self._read = None
+        for read in (lambda: told("dmesg"), records, lambda: told(*JOURNAL)):
+            # Its lines carry their time, so that one which was there before is told from the same one come again.
+            self._before = set(read())
+            if self._before:
+                self._read = read
+                break
+
+    def xids(self) -> list[str] | None:
+        """Return the Xids since then, each with its card, in order; `None` where the log cannot be read."""
+        if self._read is None:
+            return None
+        time.sleep(0.5)  # journald writes a little later than the kernel
+        new = [line for line in self._read() if line not in self._before]
+        found = [f"{xid[1]} Xid {xid[2]}" for line in new for xid in [XID.search(line)] if xid is not None]
+        return list(dict.fromkeys(found))
+
+
+def told(*argv: str) -> list[str]:
+    """Return the lines that a command prints; none where it fails."""
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return done.stdout.splitlines() if done.returncode == 0 else []
+
+
+def records() -> list[str]:
+    """Return the records of the kernel's own log device; none where it may not be read."""
+    found: list[str] = []
+    try:
+        device = os.open(KMSG, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return found
+    try:
+        while True:
+            try:
+                record = os.read(device, 8192)
+            except BrokenPipeError:
+                continue  # older records were overwritten meanwhile; the next read goes on behind them
+            except OSError:
+                return found  # nothing more is there now
+            if not record:
+                return found
+            found.append(record.decode(errors="replace"))
+    finally:
+        os.close(device)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

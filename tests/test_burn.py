@@ -1,0 +1,87 @@
+"""What the burn watches, without any GPU: stand-ins for `nvidia-smi` and the kernel's log, and what is said where they are silent."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from steps import resources
+from steps.model.verdict import Rung
+from steps.proof import _rung
+from steps.text import say
+
+DONE = {"state": "passed", "params": {"seconds": 120}, "detail": "61.3 TFLOPS", "value": 61.3, "unit": "TFLOPS"}
+OLD = "[  100.1] NVRM: Xid (PCI:0000:01:00): 31, pid=9, name=python\n"
+LOST = "[  900.5] NVRM: Xid (PCI:0000:c1:00): 79, GPU has fallen off the bus.\n"
+
+
+@pytest.fixture
+def burning(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    """Return the program as a module; no other program is found than those that a test puts into `tmp_path`, and no log device."""
+    monkeypatch.syspath_prepend(str(Path(resources.path_of("training", "ranks.py")).parent))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    module = importlib.import_module("verify_burn")
+    monkeypatch.setattr(module, "KMSG", str(tmp_path / "kmsg"))
+    return module
+
+
+def stand_in(path: Path, text: str) -> None:
+    path.write_text(f"#!/bin/sh\n{text}")
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize("program", ["dmesg", "journalctl"])
+def test_an_xid_that_comes_under_load_fails_the_burn_and_an_older_one_does_not(burning: ModuleType, tmp_path: Path, program: str) -> None:
+    (tmp_path / "log").write_text(OLD)
+    stand_in(tmp_path / program, f'while IFS= read -r line; do echo "$line"; done < {tmp_path / "log"}\n')
+    log = burning.KernelLog()
+    assert log.xids() == []
+    (tmp_path / "log").write_text(OLD + LOST)
+    assert log.xids() == ["0000:c1:00 Xid 79"]
+    line = burning.judged(DONE, {}, log.xids())
+    assert line["state"] == "failed"
+    assert say("en", _rung("burn", line).because) == "The kernel log reports errors of the GPU under load: 0000:c1:00 Xid 79."
+
+
+def test_the_log_device_is_read_where_no_program_reads_the_log(burning: ModuleType, tmp_path: Path) -> None:
+    stand_in(tmp_path / "dmesg", "echo 'dmesg: read kernel buffer failed: Operation not permitted' >&2; exit 1\n")
+    # A file stands for the device: it gives all it has in one record.
+    (tmp_path / "kmsg").write_text("6,1,100,-;started\n")
+    log = burning.KernelLog()
+    (tmp_path / "kmsg").write_text(f"6,2,200,-;{LOST}")
+    assert log.xids() == ["0000:c1:00 Xid 79"]
+
+
+def test_a_log_that_nobody_may_read_is_not_watched_and_that_is_said(burning: ModuleType) -> None:
+    assert burning.KernelLog().xids() is None
+
+
+READING = "0, 83, 1500, 300.1, 0x0000000000000004\n"
+
+
+@pytest.mark.parametrize(
+    ("printed", "xids", "words"),
+    [
+        ([READING], [], "120 s of full load; at most 83 °C, 1500 MHz, no slowing down, no Xid."),
+        ([READING], None, "Xids not watched"),
+        ([READING.replace("4\n", "40\n")], [], "Slowed down for heat or power: GPU 0."),
+        ([READING.replace("4\n", "40\n")], None, "Xids not watched"),
+        (['Field "clocks_throttle_reasons.active" is not a valid field to query.\n'], [], "Temperature and clock not watched"),
+        ([], None, "Not watched: temperature, clock, Xids"),
+    ],
+)
+def test_a_burn_says_what_it_did_not_watch(burning: ModuleType, printed: list[str], xids: list[str] | None, words: str) -> None:
+    rung: Rung = _rung("burn", burning.judged(DONE, burning.watched(printed), xids))
+    assert (rung.state, rung.value) == ("passed", 61.3)
+    assert words in say("en", rung.because)
+    assert "{" not in say("zh_CN", rung.because)
+
+
+def test_a_driver_that_has_another_name_for_the_reasons_is_asked_by_that(burning: ModuleType, tmp_path: Path) -> None:
+    stand_in(tmp_path / "nvidia-smi", "case $* in *clocks_throttle*) exit 2 ;; esac\n")
+    assert "clocks_event_reasons.active" in burning.query()[1]
+    stand_in(tmp_path / "nvidia-smi", "exit 2\n")
+    assert burning.query() == ()
