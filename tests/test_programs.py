@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -134,3 +135,37 @@ def test_a_gpu_that_goes_between_the_count_and_a_rung_breaks_the_rung(measuring:
     assert (training.device_of(), training.gpus()) == ("cuda:0", 2)
     with pytest.raises(RuntimeError, match="No CUDA GPUs"):
         measuring.half_precision(gpu=True)
+
+
+def test_a_checkpoint_is_on_the_disk_before_it_takes_the_old_ones_place_and_its_name_after(
+    measuring: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    events: list[tuple[str, str]] = []
+    fsync, replace = os.fsync, os.replace
+
+    def synced(opened: int) -> None:
+        events.append(("fsync", Path(f"/proc/self/fd/{opened}").readlink().name))
+        fsync(opened)
+
+    def replaced(old: Path, new: Path) -> None:
+        events.append(("replace", new.name))
+        replace(old, new)
+
+    class Part:
+        @staticmethod
+        def state_dict() -> str:
+            return "numbers"
+
+    torch = ModuleType("torch")
+    named = ("torch.distributed", "torch.nn", "torch.nn.parallel")
+    for name, module in {"torch": torch, **{name: ModuleType(name) for name in named}}.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    torch.distributed, sys.modules["torch.nn.parallel"].DistributedDataParallel = sys.modules["torch.distributed"], object  # type: ignore[attr-defined]
+    torch.save = lambda what, path: Path(path).write_text(str(what))  # type: ignore[attr-defined]
+    sample = importlib.import_module("checkpoint_resume")
+    monkeypatch.setattr(sample.os, "fsync", synced)
+    monkeypatch.setattr(sample.os, "replace", replaced)
+    sample.save(tmp_path / "run" / "checkpoint.pt", Part(), Part(), 5)
+    monkeypatch.delitem(sys.modules, "checkpoint_resume")
+    assert events == [("fsync", "checkpoint.partial"), ("replace", "checkpoint.pt"), ("fsync", "run")]
+    assert "'step': 5" in (tmp_path / "run" / "checkpoint.pt").read_text()

@@ -82,7 +82,18 @@ def save(file: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, s
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_suffix(".partial")
     torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, partial)  # (1) (2) (3)
+    on_disk(partial)  # else the new name may reach the disk before what it names
     os.replace(partial, file)
+    on_disk(file.parent)  # the name itself is written in the folder
+
+
+def on_disk(path: Path) -> None:
+    """Wait until a file, or a folder with its names, is on the disk and not only in memory."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def load(file: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, device: torch.device) -> int:
