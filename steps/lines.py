@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
 from steps import plot
+from steps.detect import measures
 from steps.managers.shown import brief, line, shown
 from steps.model.action import AnyAction
 from steps.model.base import Param, Words, phrase
@@ -167,10 +168,10 @@ def plan(made: Plan, found: Iterable[Finding] | None, language: Language, *, scr
 
 
 def _totals(actions: Iterable[AnyAction]) -> dict[str, Param]:
-    """Return what the actions cost together: gigabytes to fetch and minutes."""
+    """Return what the actions cost together: how much to fetch, and minutes."""
     listed = tuple(actions)
     return {
-        "gigabytes": f"{sum(one.download_bytes or 0 for one in listed) / 1e9:.1f}",
+        "size": measures.download(sum(one.download_bytes or 0 for one in listed)),
         "minutes": max(1, round(sum(one.seconds or 0 for one in listed) / 60)),
         "count": len(listed),
     }

@@ -37,6 +37,14 @@ class Ahead:
         """What the present download fetches, or has fetched."""
         self._wanted: tuple[AnyAction, ...] = ()
         self._since = 0.0
+        self._later = False
+        self._told: Any = None
+        """The handle whose failure was said."""
+
+    @property
+    def later(self) -> bool:
+        """Whether packages of the plan that was made last cannot be fetched before it adds their repository, or without root."""
+        return self._later
 
     @property
     def on(self) -> bool:
@@ -56,10 +64,14 @@ class Ahead:
             return None
         if plan is None or plan.target.rehearsal:
             return None
-        return self._app.wizard.backend.ahead(plan, root=self._app.privilege() != "none")
+        fetches = self._app.wizard.backend.ahead(plan, root=self._app.privilege() != "none")
+        ids = {action.id for action in fetches.actions}
+        self._later = any(getattr(action, "install", ()) and f"ahead.{action.id}" not in ids for action in plan.actions)
+        return fetches
 
     def look(self) -> None:
-        """Begin, follow changed answers, or do nothing; called once a second."""
+        """Begin, follow changed answers, say what failed, or do nothing; called once a second."""
+        self._say_failure()
         plan = self.plan() if self._on and not self._busy else None
         if plan is None:
             return
@@ -121,6 +133,22 @@ class Ahead:
         """Fetch no more: the run that begins has stopped it."""
         self._on, self._handle = False, None
 
+    def _say_failure(self) -> None:
+        """Say once for each download why a part of it failed."""
+        if not self._on or self._busy or self._handle is None or self._handle is self._told:
+            return
+        try:
+            state = self._handle.state()
+        except BringupError:
+            return
+        for action in self._handle.plan.actions:
+            one = state.actions.get(action.id)
+            if one is not None and one.status == "failed":
+                self._told = self._handle
+                error = self._app.say(one.error) if one.error is not None else ""
+                self._app.tell(self._app.say(phrase("ui.ahead.failed", title=self._app.say(action.title), error=error)))
+                return
+
     def words(self) -> str:
         """Return its state for the header; "" while it is not agreed to."""
         if not self._on:
@@ -137,6 +165,14 @@ class Ahead:
         actions = [action for action in self._handle.plan.actions if action.download_bytes is not None or action.lane != "packages"]
         actions = actions or list(self._handle.plan.actions)
         done = sum(of(state, action.id).status in ("done", "already") for action in actions)
-        if state.status in ENDED:
-            return self._app.say(phrase("ui.ahead.done" if done == len(actions) else "ui.ahead.partly", done=done, total=len(actions)))
-        return self._app.say(phrase("ui.ahead.at", done=done, total=len(actions)))
+        failed = sum(of(state, action.id).status == "failed" for action in self._handle.plan.actions)
+        word = "partly" if failed else "at"
+        if state.status in ENDED and not failed:
+            word = "stopped" if done < len(actions) else self._whole()
+        return self._app.say(phrase(f"ui.ahead.{word}", done=done, total=len(actions), failed=failed))
+
+    def _whole(self) -> str:
+        """Return the word for all that could be fetched: it may be less than all that is needed."""
+        if not self._later:
+            return "done"
+        return "done-known" if self._handle.plan.needs_root else "done-wheels"

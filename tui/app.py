@@ -71,6 +71,7 @@ class BringupApp(LookingApp):
 
     def ask_ahead(self) -> None:
         """Ask whether to download ahead, with what it comes to; or stop it where it was agreed to."""
+        from steps.detect import measures
         from tui.screens.confirm import ConfirmPage
 
         if self.ahead.on:
@@ -80,10 +81,10 @@ class BringupApp(LookingApp):
         if plan is None or not plan.actions:
             self.tell(self.say(ui("ahead.nothing")))
             return
-        size = f"{sum(action.download_bytes or 0 for action in plan.actions) / 1e9:.1f}"
+        size = measures.download(sum(action.download_bytes or 0 for action in plan.actions))
         # The plan's own repositories are unknown to apt as yet; without root not even the known ones can be read from.
         lock = "own-lock" if plan.needs_root else "no-root" if self.privilege() == "none" else "wheels"
-        keys = ["what", "where", lock, "ends"]
+        keys = ["what", *(["later"] if plan.needs_root and self.ahead.later else []), "where", lock, "ends"]
         sentences = [self.say(ui(f"ahead.{key}", size=size)) for key in keys]
         self.push_screen(ConfirmPage(self.say(ui("ahead.title")), sentences, lambda: self.ahead.agree(asks=True)))
 

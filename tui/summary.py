@@ -117,15 +117,18 @@ def short_value_of(shell: Shell, wizard: Wizard, step: Step) -> str:
 
 def costs(shell: Shell, plan: Plan) -> list[tuple[str, str]]:
     """Return (key, words) of what a plan costs: download, disk, time, reboots; what is not known is left out."""
+    # The first screen says no size.
+    from steps.detect import measures
+
     download = sum(action.download_bytes or 0 for action in plan.actions)
     disk = sum(action.disk_bytes or 0 for action in plan.actions)
     minutes = round(sum(action.seconds or 0 for action in plan.actions) / 60)
     reboots = sum(type(action).__name__ == "Reboot" for action in plan.actions)
     found: list[tuple[str, str]] = []
     if download:
-        found.append(("download", gigabytes(download)))
+        found.append(("download", measures.download(download)))
     if disk:
-        found.append(("disk", gigabytes(disk)))
+        found.append(("disk", measures.download(disk)))
     if plan.actions:
         found.append(("time", shell.say(ui("minutes", count=max(1, minutes)))))
         found.append(("reboot", shell.say(ui("reboot-once" if reboots else "reboot-none"))))
@@ -144,10 +147,3 @@ def totals(shell: Shell, wizard: Wizard) -> tuple[str, ...]:
 def totals_of(shell: Shell, plan: Plan) -> tuple[str, ...]:
     """Return what one plan comes to in a few words."""
     return (shell.say(ui("actions", count=len(plan.actions))), *(words for key, words in costs(shell, plan) if key in ("download", "time")))
-
-
-def gigabytes(size: int) -> str:
-    """Return "5.9 GB", "14 GB", "320 MB": two significant digits for estimates."""
-    if size < 1e9:
-        return f"{size / 1e6:.0f} MB"
-    return f"{size / 1e9:.0f} GB" if size >= 1e10 else f"{size / 1e9:.1f} GB"

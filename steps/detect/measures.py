@@ -30,6 +30,15 @@ def storage(size: int) -> str:
     return f"{tera:.1f}".removesuffix(".0") + " TB" if tera >= 0.95 else f"{size / 1e9:.0f} GB"
 
 
+def download(size: int) -> str:
+    """Return what is to be fetched or laid on a disk, an estimate: "14 GB", "5.9 GB", "320 MB", "21 kB"."""
+    if size < 1e6:
+        return f"{size / 1e3:.0f} kB"
+    if size < 1e9:
+        return f"{size / 1e6:.0f} MB"
+    return f"{size / 1e9:.0f} GB" if size >= 1e10 else f"{size / 1e9:.1f} GB"
+
+
 def cache(size: int) -> str:
     """Return a cache size: "64 MB"."""
     return f"{size / MIB:.0f} MB"

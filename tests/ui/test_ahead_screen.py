@@ -6,9 +6,12 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from steps.model.plan import Plan
+from steps.model.action import installing
+from steps.model.machine import Machine
+from steps.model.plan import Plan, Target
 from steps.model.profile import DriverAnswers, NetworkAnswers, Profile
 from steps.text import Language
 from tests.ui import test_wizard as kit
@@ -55,7 +58,7 @@ async def test_nothing_is_fetched_before_a_yes_and_the_header_says_how_far_it_is
         await kit.until(pilot, lambda: app.wizard.ready and app.earlier is not None)
         await kit.press(pilot, "D")
         assert isinstance(app.screen, ConfirmPage)
-        assert "0.4 GB" in kit.text(app)
+        assert "420 MB" in kit.text(app)
         await kit.press(pilot, "escape")
         assert house.started == []
         await kit.press(pilot, "D", "enter")
@@ -65,6 +68,54 @@ async def test_nothing_is_fetched_before_a_yes_and_the_header_says_how_far_it_is
         house.handles[0].action("ahead.driver", "done", started=1, seconds=3)
         house.handles[0].now_is("done", code=0)
         await kit.until(pilot, lambda: "downloaded ahead" in kit.text(app).splitlines()[0])
+
+
+class Beside(Fetching):
+    """A house whose plans bring a package that no fetch holds yet: its repository comes with the plan."""
+
+    def ahead(self, plan: Plan, *, root: bool) -> Plan:
+        headers = installing("apt", "ahead.headers", "Headers", ("linux-headers",), download_bytes=20_700)
+        return msgspec.structs.replace(super().ahead(plan, root=root), actions=(headers,))
+
+    def plan(self, machine: Machine, answers: Profile, target: Target) -> Plan:
+        made = super().plan(machine, answers, target)
+        return msgspec.structs.replace(made, actions=(*made.actions, installing("apt", "driver.more", "Driver", ("nvidia-open",))))
+
+
+@pytest.mark.parametrize(
+    ("language", "size", "asked", "said"),
+    [
+        ("en", "Up to 21 kB", "Only what apt knows now", "downloaded ahead what apt knows now"),
+        ("zh_CN", "最多 21 kB", "只下载 apt 现在找得到的", "已提前下载 apt 现有的部分"),
+    ],
+)
+async def test_what_apt_does_not_know_yet_is_not_called_downloaded(
+    tmp_path: Path, language: Language, size: str, asked: str, said: str
+) -> None:
+    house = Beside(tmp_path)
+    app = BringupApp(house, None, language=language)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await kit.until(pilot, lambda: app.wizard.ready and app.earlier is not None)
+        await kit.press(pilot, "D")
+        assert size in kit.text(app)
+        assert asked in kit.text(app)
+        await kit.press(pilot, "enter")
+        await kit.until(pilot, lambda: len(house.handles) == 1)
+        house.handles[0].action("ahead.headers", "done", started=1, seconds=3)
+        house.handles[0].now_is("done", code=0)
+        await kit.until(pilot, lambda: said in kit.text(app).splitlines()[0])
+
+
+async def test_a_download_that_failed_is_named(tmp_path: Path) -> None:
+    app, house = app_of(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await kit.until(pilot, lambda: app.wizard.ready and app.earlier is not None)
+        await kit.press(pilot, "D", "enter")
+        await kit.until(pilot, lambda: len(house.handles) == 1)
+        house.handles[0].action("ahead.driver", "failed", started=1, seconds=3, code=100, error="apt-get ended with 100.")
+        house.handles[0].now_is("done", code=1)
+        await kit.until(pilot, lambda: "downloaded ahead 0/1, 1 failed" in kit.text(app).splitlines()[0])
+        assert "Download ahead failed: 580. apt-get ended with 100." in kit.text(app)
 
 
 async def test_changed_answers_stop_it_and_begin_anew_once_they_stand(tmp_path: Path) -> None:
@@ -103,7 +154,7 @@ async def test_the_profile_can_say_yes_beforehand(tmp_path: Path) -> None:
         assert app.ahead.on
 
 
-@pytest.mark.parametrize(("language", "words"), [("en", "Up to 0.4 GB"), ("zh_CN", "最多 0.4 GB")])
+@pytest.mark.parametrize(("language", "words"), [("en", "Up to 420 MB"), ("zh_CN", "最多 420 MB")])
 async def test_the_question_fits_into_the_window(tmp_path: Path, language: Language, words: str) -> None:
     app, _ = app_of(tmp_path, language=language)
     async with app.run_test(size=(80, 24)) as pilot:
