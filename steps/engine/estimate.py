@@ -43,7 +43,8 @@ _OVER = frozenset({"done", "already", "skipped", "undone", "kept"})
 def left(plan: Plan, state: RunState, now: float, works: Mapping[str, Work]) -> float | None:
     """Return the seconds that the run will probably still need at `now`; `None` when that cannot be said.
 
-    A gain is let in slowly, so that the number does not jump when an action ends early; a loss counts at once.
+    A gain is let in slowly, so that the number does not jump when an action ends early; a loss counts at once. What was there
+    already, or is left out, was never worked on, and is no gain; and no more is said than all that remains takes one after another.
     """
     needs = needs_of(plan.actions)
     target = _needed(plan, state, now, works, needs)
@@ -54,11 +55,17 @@ def left(plan: Plan, state: RunState, now: float, works: Mapping[str, Work]) -> 
     for moment in _moments(state, now):
         after = _at(state, moment)
         if before is not None:
-            said, rest = _needed(plan, before, moment, {}, needs), _needed(plan, after, moment, {}, needs)
+            said, rest = _needed(plan, _passed_over(before, after), moment, {}, needs), _needed(plan, after, moment, {}, needs)
             kept = eased * math.exp(-(moment - since) / _EASE)
-            eased, since = (max(0.0, said + kept - rest), moment) if said is not None and rest is not None else (0.0, moment)
+            eased, since = (max(0.0, said.end + kept - rest.end), moment) if said is not None and rest is not None else (0.0, moment)
         before = after
-    return target + eased * math.exp(-(now - since) / _EASE)
+    return min(target.end + eased * math.exp(-(now - since) / _EASE), target.work)
+
+
+def _passed_over(before: RunState, after: RunState) -> RunState:
+    """Return a state in which what is over now without any work was over before."""
+    over = {id: one for id, one in after.actions.items() if one.status in _OVER and one.status != "done"}
+    return RunState(status="running", started=before.started, actions={**before.actions, **over})
 
 
 def _moments(state: RunState, now: float) -> Iterator[float]:
@@ -85,14 +92,22 @@ def _then(one: ActionState, moment: float) -> ActionState | None:
 # --- what is needed, without easing -----------------------------------------------------------------
 
 
-def _needed(plan: Plan, state: RunState, now: float, works: Mapping[str, Work], needs: Mapping[str, tuple[str, ...]]) -> float | None:
-    """Return the seconds until the last action ends that can still run; `None` when nothing is estimated, or one is lost sight of."""
+class _Needed(NamedTuple):
+    """The seconds until the last action ends, and what all of them take at most one after another: lanes work side by side."""
+
+    end: float
+    work: float
+
+
+def _needed(plan: Plan, state: RunState, now: float, works: Mapping[str, Work], needs: Mapping[str, tuple[str, ...]]) -> _Needed | None:
+    """Return what the actions need that can still run; `None` when nothing is estimated, or one is lost sight of."""
     if all(action.seconds is None for action in plan.actions):
         return None
     pace = _Pace(plan, state)
     ends: dict[str, float] = {}
     lanes: dict[Lane, float] = {}
     barred: set[str] = set()
+    work = 0.0
     optional = {action.id for action in plan.actions if action.optional}
     for action in plan.actions:
         one = state.actions.get(action.id) or ActionState(id=action.id)
@@ -105,10 +120,12 @@ def _needed(plan: Plan, state: RunState, now: float, works: Mapping[str, Work], 
         own = _of_one(action, one, now, works.get(action.id), pace)
         if own is None:
             return None
+        # That the machine has been quick so far is a hope for the rest, and no bound.
+        work += own / min(1.0, pace.of(action.lane))
         waits = max((ends.get(id, 0.0) for id in needs[action.id]), default=0.0)
         ends[action.id] = max(waits, lanes.get(action.lane, 0.0)) + own
         lanes[action.lane] = ends[action.id]
-    return max(ends.values(), default=0.0)
+    return _Needed(max(ends.values(), default=0.0), work)
 
 
 class _Pace:
