@@ -129,7 +129,8 @@ def undo(one: AnyAction, language: Language) -> str:
         case Service():
             return say(language, _word("service"), unit=one.unit)
         case Packages():
-            return say(language, _word("packages"))
+            # An update of the lists changes no package.
+            return say(language, _word("packages" if one.install else "nothing"))
         case Manual():
             return say(language, _word("manual"))
 

@@ -635,3 +635,10 @@ def test_our_own_lines_do_not_go_on_in_a_line_that_a_program_left_half() -> None
     ended(handle)
     lines = output(handle, "a.half").splitlines()
     assert [line for line in lines if "half" in line and not line.startswith("$ ")] == ["half", "half"]
+
+
+def test_the_commands_of_a_run_speak_the_language_of_the_person_who_started_it() -> None:
+    told = Run(id="a.told", title="t", argv=("sh", "-c", 'echo "speaks $BRINGUP_LANG, reads $LC_ALL"'))
+    handle = client.start(plan_of(told), sudo=None, language="zh_CN")
+    ended(handle)
+    assert "speaks zh_CN, reads C.UTF-8" in output(handle, "a.told")

@@ -11,6 +11,7 @@ from steps.compat import solve
 from steps.detect.machine import detect
 from steps.host.opening import open_host
 from steps.managers.shown import brief, line
+from steps.model.action import Packages, installing
 from steps.model.plan import Installer, Plan, Target
 from steps.text import Language
 
@@ -49,3 +50,10 @@ def test_only_a_long_script_is_cut_and_its_arguments_stay() -> None:
     assert line(("python3", "-c", "…", "/a b")) == "python3 -c … '/a b'"
     for argv in (("sh", "-c", "echo hi"), ("python3", "-m", "venv", "x" * 90), ("tail", "-c"), ()):
         assert brief(argv) == argv
+
+
+def test_an_update_of_the_lists_has_nothing_to_take_back() -> None:
+    lists = Packages(id="driver.lists", title="t", lane="packages", manager="apt", refresh=True)
+    assert documents.undo(lists, "en") == "nothing to take back"
+    assert documents.undo(lists, "zh_CN") == "没有需要撤销的"
+    assert documents.undo(installing("apt", "a.b", "t", ("jq",)), "en").startswith("puts every package back")

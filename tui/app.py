@@ -229,6 +229,8 @@ class BringupApp(LookingApp):
 
     def start(self, plan: Plan) -> None:
         """Start the run; `sudo` asks in the real terminal with the screen put aside."""
+        # It may have been changed on a screen since the program began.
+        self.wizard.backend.language = self.language
         if plan.needs_root and not plan.target.rehearsal and self.privilege() == "sudo":
             self._start_with_sudo(plan)
         else:

@@ -46,6 +46,9 @@ class Looked(NamedTuple):
 class Backend(Protocol):
     """The house below the screens."""
 
+    language: Language
+    """What a run that it starts speaks, and the text that it hands over."""
+
     @property
     def recording(self) -> bool:
         """Whether the hardware is that of a recorded machine."""
@@ -166,7 +169,7 @@ class House:
     ) -> None:
         self._machine = machine
         self._root = root
-        self._language: Language = language
+        self.language: Language = language
         self._offline = offline
         self._set = package_set
         self._notices: tuple[Finding, ...] = ()
@@ -183,7 +186,7 @@ class House:
         from steps.headless.console import Asked
 
         environ = terminal.environment()
-        loaded = facts.load(Asked(machine=self._machine, root=self._root, language=self._language), environ)
+        loaded = facts.load(Asked(machine=self._machine, root=self._root, language=self.language), environ)
         self._notices = knowing.notices(knowing.lay(environ))
         chosen = package_sets.named(self._set or "")
         advice = package_sets.advised(loaded.machine, chosen) if chosen else solve.recommend(loaded.machine)
@@ -203,7 +206,7 @@ class House:
         from steps.headless import doctor
         from steps.headless.console import Asked
 
-        asked = Asked(machine=self._machine, root=self._root, language=self._language)
+        asked = Asked(machine=self._machine, root=self._root, language=self.language)
         verdict = doctor.examined(asked, ())
         return verdict, doctor.repair(asked, terminal.environment(), verdict)
 
@@ -259,7 +262,7 @@ class House:
         """Return the text of a request to the administrator."""
         from steps import lines
 
-        return "\n".join(lines.request(plan, self._language)) + "\n"
+        return "\n".join(lines.request(plan, self.language)) + "\n"
 
     def judged(self, machine: Machine, answers: Profile) -> tuple[Finding, ...]:
         """Return every finding of every step."""
@@ -289,7 +292,7 @@ class House:
         """Start the detached runner."""
         from steps.headless import runs
 
-        return runs.start(plan, sudo)
+        return runs.start(plan, sudo, language=self.language)
 
     def runs(self) -> tuple[RunSummary, ...]:
         """Return the runs of this machine."""

@@ -38,7 +38,7 @@ def plain_wizard(console: Console, environ: Mapping[str, str]) -> RunHandle | No
         )
         plan = runs.allowed(console, plan, found, root_possible=privilege.can_be_root())
         if plan.actions and dialogue.confirm(plan, found):
-            return runs.start(plan, privilege.sudo())
+            return runs.start(plan, privilege.sudo(), language=asked.language)
     except Quit:
         pass
     console.out(say(asked.language, phrase("cli.plain.left")))

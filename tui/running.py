@@ -56,7 +56,7 @@ def apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console
     attended = _on_terminal() and not console.asked.json
     if not attended and any(action.id == KEY for action in plan.actions):
         raise PreflightError("key-needs-person")
-    handle = runs.start(plan, privilege.sudo(), attended=attended)
+    handle = runs.start(plan, privilege.sudo(), attended=attended, language=language)
     if not asked.get("detach"):
         return follow_to_end(handle, console, "apply")
     if console.asked.json:
@@ -114,7 +114,7 @@ def _repaired(plan: Plan, cause: Diagnosis | None, console: Console) -> int:
         console.lines(("", *lines.plan(plan, None, language, scripts=console.asked.verbose)))
         if not dialogue.agreed(say(language, phrase("repair.flow.start")), "y", "yes"):
             raise Cancelled("cancelled")
-    handle = runs.start(plan, privilege.sudo(), attended=attended)
+    handle = runs.start(plan, privilege.sudo(), attended=attended, language=language)
     code = follow_to_end(handle, console, "apply", last=False)
     stays = code == _UNPROVEN and cause is not None and not _here(console, cause.id, plan.made)
     if code not in _ENDED and not stays and _goes_back(console):

@@ -21,6 +21,7 @@ _NAMES = frozenset(
         *("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy"),
         *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
         *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "HF_ENDPOINT"),
+        "BRINGUP_LANG",
     )
 )
 _UVS_WORD_FOR = {

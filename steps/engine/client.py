@@ -18,6 +18,7 @@ from steps.engine.lock import born_of, busy, holder, is_held, target_lock
 from steps.engine.runner import UNATTENDED
 from steps.engine.spool import Spool
 from steps.errors import BringupError, InputError
+from steps.language import Language
 from steps.model.plan import Ahead, Plan, digest
 from steps.model.run import RunSummary
 
@@ -39,9 +40,10 @@ __all__ = [
 ]
 
 
-def start(plan: Plan, *, sudo: Sudo | None, attended: bool = True) -> RunHandle:
+def start(plan: Plan, *, sudo: Sudo | None, attended: bool = True, language: Language = "en") -> RunHandle:
     """Start a run and return its handle; where it is not `attended`, a question that nothing answers ends it.
 
+    `language` is what our own commands in it speak, as the proof does.
     Raises `Busy` while another run changes the same machine, `PrivilegeError` without root and sudo.
     """
     owner = invoking_owner()
@@ -53,7 +55,7 @@ def start(plan: Plan, *, sudo: Sudo | None, attended: bool = True) -> RunHandle:
             held = holder(target_lock(plan.target.root, root=root, owner=owner))
             if held is not None:
                 raise busy(held)
-    environment = carried_environment(plan)
+    environment = {**carried_environment(plan), "BRINGUP_LANG": language}
     name = _order_file(Order(plan=plan, environment=environment))
     try:
         manner = () if attended else (UNATTENDED,)

@@ -22,7 +22,7 @@ from steps.model.machine import Machine
 from steps.model.plan import Plan, Target
 from steps.model.profile import Profile
 from steps.model.verdict import reach
-from steps.text import say
+from steps.text import Language, say
 
 Sudo = Callable[[tuple[str, ...]], int]
 
@@ -70,9 +70,9 @@ def _say_made_for(console: Console, target: Target) -> None:
         console.err(say(console.asked.language, phrase("cli.made-for", there=made_for, here=target.summary)))
 
 
-def start(plan_made: Plan, sudo: Sudo | None, *, attended: bool = True) -> RunHandle:
-    """Start the detached run of a plan."""
-    return client.start(plan_made, sudo=sudo, attended=attended)
+def start(plan_made: Plan, sudo: Sudo | None, *, attended: bool = True, language: Language = "en") -> RunHandle:
+    """Start the detached run of a plan, whose proof speaks `language`."""
+    return client.start(plan_made, sudo=sudo, attended=attended, language=language)
 
 
 def runs(console: Console) -> int:

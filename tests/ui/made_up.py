@@ -145,6 +145,7 @@ class MadeUp:
         self, folder: Path, *, privilege: Privilege = "root", advised: Profile | None = None, target: Target | None = None
     ) -> None:
         self.folder = folder
+        self.language: Language = "en"
         self.started: list[Plan] = []
         self.looks = self.stopped = 0
         self.recording = False

@@ -142,8 +142,10 @@ async def test_a_run_that_starts_takes_over(tmp_path: Path) -> None:
         await kit.until(pilot, lambda: len(house.handles) == 1)
         plan = app.wizard.plan()
         assert plan is not None
+        app.language = "zh_CN"
         app.start(plan)
         await kit.until(pilot, lambda: len(house.started) == 2 and not app.ahead.on)
+        assert house.language == "zh_CN"
 
 
 async def test_the_profile_can_say_yes_beforehand(tmp_path: Path) -> None:
