@@ -87,7 +87,7 @@ def test_a_runner_that_is_stopped_is_not_said_to_be_gone(tmp_path: Path, monkeyp
     try:
         with pytest.raises(InputError) as caught:
             handle.pause()
-        assert caught.value.code == "run-silent"
+        assert caught.value.code == "run-queued"
     finally:
         os.kill(pid, signal.SIGCONT)
     # It has heard us all the same.

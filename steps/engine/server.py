@@ -142,13 +142,17 @@ def peer(connection: socket.socket) -> int:
 
 
 def ask(path: Path, request: Request) -> Response | None:
-    """Return the runner's response, or `None` when no runner listens."""
+    """Return the runner's response, or `None` when no runner listens; one that was handed the request and is silent has it in its queue."""
     try:
         with _Short(path) as address, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
             connection.settimeout(_PATIENCE)
             _connect(connection, address)
             connection.send(msgspec.json.encode(request))
-            return msgspec.json.decode(connection.recv(MOST_BYTES), type=Response)
+            try:
+                told = connection.recv(MOST_BYTES)
+            except TimeoutError:
+                return Response(error="run-queued")
+            return msgspec.json.decode(told, type=Response)
     except PermissionError:
         return Response(error="not-your-run")
     except (OSError, msgspec.MsgspecError):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+from textual.pilot import Pilot
 
 from steps.engine import client
 from steps.errors import Busy
@@ -83,11 +85,13 @@ class Machine:
         self.folder = folder
         self.repairs: list[FakeRun] = []
         self.busy = False
+        self.language: Language | None = None
         patch.setattr(runs, "start", self.start)
         patch.setattr(client, "find_repair", lambda _: next((one for one in self.repairs if one.state().status == "done"), None))
         patch.setattr(client, "find_repaired", lambda _: self.stopped)
 
-    def start(self, plan: Plan, _: object) -> FakeRun:
+    def start(self, plan: Plan, _: object, *, language: Language) -> FakeRun:
+        self.language = language
         if self.busy:
             raise Busy("run-active", run="1130-x", user="wei", since="14:20")
         repair = FakeRun(self.folder / "repair", plan)
@@ -105,6 +109,15 @@ class Machine:
             repair.action(action.id, "done", started=504, seconds=1, code=0)
         repair.now_is("done" if well else "failed", code=0 if well else 1, ended=START + 510)
         repair.has_runner = False
+
+
+async def repairing(app: Watching, pilot: Pilot[Any]) -> None:
+    """Look at the repair of the stopped run, and start it."""
+    await until(pilot, lambda: shows(app, "› f  Finish the packages"))
+    await pilot.press("f")
+    await until(pilot, lambda: shows(app, "Start this repair?"))
+    await pilot.press("enter")
+    await until(pilot, lambda: shows(app, "Repairing run 1130-a"))
 
 
 async def test_the_repair_is_reviewed_runs_beside_the_stopped_run_and_leads_back_to_it(
@@ -132,11 +145,7 @@ async def test_after_a_repair_that_worked_the_stopped_run_advises_to_try_again(t
     machine = Machine(tmp_path, monkeypatch)
     app = Watching(machine.stopped)
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: shows(app, "› f  Finish the packages"))
-        await pilot.press("f")
-        await until(pilot, lambda: shows(app, "Start this repair?"))
-        await pilot.press("enter")
-        await until(pilot, lambda: shows(app, "Repairing run 1130-a"))
+        await repairing(app, pilot)
         machine.ends(well=True)
         await until(pilot, lambda: shows(app, "Repaired."))
         await pilot.press("escape")
@@ -151,11 +160,7 @@ async def test_a_repair_that_failed_leads_back(tmp_path: Path, monkeypatch: pyte
     machine = Machine(tmp_path, monkeypatch)
     app = Watching(machine.stopped)
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: shows(app, "› f  Finish the packages"))
-        await pilot.press("f")
-        await until(pilot, lambda: shows(app, "Start this repair?"))
-        await pilot.press("enter")
-        await until(pilot, lambda: shows(app, "Repairing run 1130-a"))
+        await repairing(app, pilot)
         machine.ends(well=False)
         await until(pilot, lambda: shows(app, "leave it as it is for now", "Esc the run"))
         await pilot.press("escape")
@@ -185,6 +190,7 @@ async def test_no_row_of_the_repair_is_wider_than_the_window(tmp_path: Path, mon
         assert {width(row) for row in picture(app)} == {80}
         await pilot.press("enter")
         await until(pilot, lambda: shows(app, "1130-b"))
+        assert machine.language == language
         machine.ends(well=True)
         await until(pilot, lambda: shows(app, "Repaired." if language == "en" else "已修复。"))
         assert {width(row) for row in picture(app)} == {80}

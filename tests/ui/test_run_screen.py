@@ -178,7 +178,22 @@ async def test_pause_and_go_on(tmp_path: Path) -> None:
         run.now_is("paused")
         await until(pilot, lambda: shows(app, "2 of 9 done. p goes on."))
         await pilot.press("p")
-    assert run.told == [("pause",), ("proceed",)]
+        await until(pilot, lambda: run.told == [("pause",), ("proceed",)])
+
+
+@pytest.mark.parametrize(
+    ("language", "words"), [("en", ("Queued: run 1130-a does not answer", "kill -CONT")), ("zh_CN", ("没有应答", "已排队", "kill -CONT"))]
+)
+async def test_a_pause_that_a_stopped_runner_has_not_heard_yet_is_said_to_wait(
+    tmp_path: Path, language: Language, words: tuple[str, ...]
+) -> None:
+    run = halfway(tmp_path)
+    run.refuses = "run-queued"
+    app = Watching(run, language=language)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "p "))
+        await pilot.press("p")
+        await until(pilot, lambda: shows(app, *words))
 
 
 async def test_stop_wants_its_word(tmp_path: Path) -> None:

@@ -193,7 +193,7 @@ class RunScreen(RunActs):
 
     def do_pause(self) -> None:
         """Pause before the next action, or go on."""
-        self._try(self.handle.proceed if self._state.status == "paused" else self.handle.pause)
+        self._order(self.handle.proceed if self._state.status == "paused" else self.handle.pause)
 
     def do_stop(self) -> None:
         """Ask for the word that stops the run."""
@@ -217,7 +217,7 @@ class RunScreen(RunActs):
         """Do what was typed."""
         match ask.action:
             case "cancel":
-                self._try(self.handle.cancel)
+                self._order(self.handle.cancel)
             case "undo":
                 self._launch(lambda asks: self.handle.undo(sudo=asks))
             case _:

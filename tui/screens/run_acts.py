@@ -73,6 +73,15 @@ class RunActs(RunView):
         else:
             self.poll()
 
+    def _order(self, act: Callable[[], object]) -> None:
+        """Do it in a thread: a runner that is stopped or overrun lets wait for seconds, and the screen must not."""
+
+        def done() -> None:
+            said = self._said_of(act)
+            self.app.call_from_thread(self.remark if said else self.poll, *([said] if said else []))
+
+        self.run_worker(done, thread=True, exit_on_error=False)
+
     def do_again(self) -> None:
         """Try the failed action again."""
         action = self.seen.action.id
@@ -93,7 +102,7 @@ class RunActs(RunView):
         """Start the run of the repair, and watch it in place of this one."""
         from steps.headless import runs
 
-        self._launch(lambda asks: runs.start(plan, asks), plan)
+        self._launch(lambda asks: runs.start(plan, asks, language=self.shell.language), plan)
 
     def do_go_on(self) -> None:
         """Go on with the run that this one repaired."""
