@@ -75,9 +75,13 @@ def facts(machine: Machine, language: Language) -> Iterator[str]:
 
 
 def padded(text: str, cells: int) -> str:
-    """Return `text` with blanks to so many cells; Han characters take two."""
-    taken = sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
-    return text + " " * max(1, cells - taken)
+    """Return `text` with blanks to so many cells, at least one."""
+    return text + " " * max(1, cells - cells_of(text))
+
+
+def cells_of(text: str) -> int:
+    """Return how many cells a text takes in a monospaced font: a Han character takes two."""
+    return sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def _around_the_driver(machine: Machine) -> Iterator[tuple[str, tuple[str | None, ...]]]:

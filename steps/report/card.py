@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Iterator
 
 from steps import firmware
+from steps.lines import cells_of
 from steps.model.base import Param, Phrase
 from steps.model.choice import Option
 from steps.model.machine import Machine
@@ -71,7 +71,7 @@ def wrapped(text: str, cells: int) -> list[str]:
     lines: list[str] = []
     line, blank = "", 0
     for char in text:
-        if _cells(line + char) > cells:
+        if cells_of(line + char) > cells:
             at = blank if blank and ord(char) < 0x2E80 and char != " " else len(line)
             lines.append(line[:at].rstrip())
             line, blank = line[at:].lstrip(), 0
@@ -79,8 +79,3 @@ def wrapped(text: str, cells: int) -> list[str]:
         if char == " " or ord(char) >= 0x2E80:
             blank = len(line)
     return [*lines, line.rstrip()] if line.strip() else lines
-
-
-def _cells(text: str) -> int:
-    """Return how many cells a line takes on paper with a monospaced font."""
-    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
