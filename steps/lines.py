@@ -79,6 +79,16 @@ def padded(text: str, cells: int) -> str:
     return text + " " * max(1, cells - cells_of(text))
 
 
+def shortened(text: str, cells: int) -> str:
+    """Return a text in at most so many cells: a title may hold a whole address."""
+    if cells_of(text) <= cells:
+        return text
+    kept = text
+    while cells_of(kept) > cells - 1:
+        kept = kept[:-1]
+    return f"{kept.rstrip()}…"
+
+
 def cells_of(text: str) -> int:
     """Return how many cells a text takes in a monospaced font: a Han character takes two."""
     return sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
@@ -207,7 +217,8 @@ def runs(found: Iterable[RunSummary], language: Language) -> Iterator[str]:
         state = say(language, phrase(f"cli.run.{word if one.readable else 'unreadable'}"))
         if one.rehearsal:
             state = f"{state} · {say(language, phrase('cli.run.rehearsal'))}"
-        yield f"{one.id:<12}{started:<18}{one.owner or '':<12}{padded(state, 24)}{one.title or say(language, one.first)}".rstrip()
+        title = shortened(one.title or say(language, one.first), 48)
+        yield f"{one.id:<12}{started:<18}{one.owner or '':<12}{padded(state, 24)}{title}".rstrip()
     kept = {one.kept_in: sum(other.kept_bytes for other in listed if other.kept_in == one.kept_in) for one in listed if one.kept_bytes}
     for folder, count in kept.items():
         yield say(language, phrase("cli.kept", size=f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB", folder=folder))
@@ -232,7 +243,10 @@ def verdict(rungs: Iterable[Rung], language: Language, *, tried: bool = False, w
     left = say(language, phrase("run.comma")).join(say(language, one) for one in without)
     if left:
         yield say(language, phrase("cli.verdict.without", what=left))
-    yield say(language, phrase(f"cli.verdict.{reach(listed)}", failed=failed, passed=passed, skipped=len(listed) - failed - passed))
+    far = reach(listed)
+    # The package database alone was looked at: that is something, and nothing of what was promised.
+    word = "nothing-but" if far == "nothing" and passed else far
+    yield say(language, phrase(f"cli.verdict.{word}", failed=failed, passed=passed, skipped=len(listed) - failed - passed))
 
 
 def launch(names: tuple[str, ...], meeting: Meeting, processes: int, language: Language) -> Iterator[str]:

@@ -101,3 +101,13 @@ def test_an_undo_names_the_folders_that_go_whole_before_it_asks(tmp_path: Path, 
         terminal.press("n", "enter")
         terminal.until("Nothing was done.")
     assert (handle.state().status, made.is_dir()) == ("done", True)
+
+
+def test_a_title_that_holds_an_address_is_shortened_in_the_list() -> None:
+    address = "https://developer.download.nvidia.com/compute/cuda/repos/ubuntu2404/x86_64/cuda-keyring_1.1-1_all.deb"
+    titled = RunSummary(id="1130-e", folder="/x", owner="ana", status="done", exit=0, title=f"Bring the key from {address}")
+    (row,) = lines.runs((titled,), "en")
+    assert row.endswith("…")
+    assert row.count("https://developer") == 1
+    assert len(row) <= 66 + 48
+    assert lines.cells_of(lines.shortened("签名密钥" * 20, 48)) <= 48

@@ -528,6 +528,12 @@ def test_every_reason_has_its_words(language: Language) -> None:
             assert "{" not in words
 
 
+def test_where_only_the_package_database_was_looked_at_it_is_not_said_that_nothing_was() -> None:
+    rungs = (Rung(id="packages", state="passed"), Rung(id="nvcc", state="skipped"))
+    assert list(lines.verdict(rungs, "en"))[-1] == "Nothing but the package database could be looked at here: 1 skipped."
+    assert list(lines.verdict(rungs, "zh_CN"))[-1].startswith("这里只能检查软件包数据库")
+
+
 def test_a_verb_that_could_try_nothing_says_so() -> None:
     capture = str(Path(__file__).parent / "machines" / "rtx4090x4-epyc.json")
     said: list[str] = []

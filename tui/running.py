@@ -54,7 +54,7 @@ def apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console
         if not agreed:
             raise Cancelled("cancelled")
     attended = _on_terminal() and not console.asked.json
-    if not attended and any(action.id == KEY for action in plan.actions):
+    if not attended and _enrols(plan):
         raise PreflightError("key-needs-person")
     handle = runs.start(plan, privilege.sudo(), attended=attended, language=language)
     if not asked.get("detach"):
@@ -64,6 +64,11 @@ def apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console
     else:
         console.out(say(language, phrase("cli.detached", run=handle.id)))
     return 0
+
+
+def _enrols(plan: Plan) -> bool:
+    """Whether a person has to be there for a key: a rehearsal asks for no password and shows no console."""
+    return not plan.target.rehearsal and any(action.id == KEY for action in plan.actions)
 
 
 @contextlib.contextmanager
@@ -108,7 +113,7 @@ def _repaired(plan: Plan, cause: Diagnosis | None, console: Console) -> int:
     """Run the plan of a repair to its end, or back; return the exit code. Raises `Cancelled` where a person says no."""
     language = console.asked.language
     attended = _on_terminal() and not console.asked.json
-    if not attended and any(action.id == KEY for action in plan.actions):
+    if not attended and _enrols(plan):
         raise PreflightError("key-needs-person")
     if not console.asked.yes:
         console.lines(("", *lines.plan(plan, None, language, scripts=console.asked.verbose)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -146,3 +148,12 @@ def test_faults_are_not_followed_by_the_word_that_nothing_was_found() -> None:
 def test_every_step_that_a_run_does_says_what_it_is() -> None:
     for step in stale().repair.steps:
         assert step.commands or step.files, step.says.key
+
+
+def test_a_rehearsal_of_an_enrolment_needs_nobody_at_a_console(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    monkeypatch.setenv("BRINGUP_STATE", str(tmp_path))
+    capture = Path(__file__).parents[1] / "machines" / "vm-a6000-3090-secureboot.json"
+    argv = (sys.executable, "-m", "tui", "doctor", "--machine", str(capture), "--fix", "--yes")
+    done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120)
+    assert (done.returncode, "Hand the signing key to the firmware" in done.stdout) == (0, True)

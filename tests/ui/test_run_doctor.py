@@ -9,15 +9,19 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
+from steps.doctor.diagnosis import Diagnosis
 from steps.engine import client
 from steps.errors import Busy
 from steps.headless import runs
+from steps.model.base import phrase
 from steps.model.plan import Plan
 from steps.text import Language
 from tests.ui.fake_run import START, FakeRun, halfway
 from tests.ui.run_pilot import Watching, picture, shows, until
-from tui.cells import width
+from tui.cells import plain, width
 from tui.screens.run import RunScreen
+from tui.screens.run_panes import failure_lines
+from tui.screens.run_seen import Seen
 
 pytestmark = pytest.mark.ui
 LINE = b"UserWarning: NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current PyTorch installation.\n"
@@ -194,3 +198,31 @@ async def test_no_row_of_the_repair_is_wider_than_the_window(tmp_path: Path, mon
         machine.ends(well=True)
         await until(pilot, lambda: shows(app, "Repaired." if language == "en" else "已修复。"))
         assert {width(row) for row in picture(app)} == {80}
+
+
+class Known:
+    """What the doctor knows of a failure that takes many words."""
+
+    mended = None
+
+    def __init__(self, path: str) -> None:
+        self.cause = Diagnosis(
+            id="x",
+            part="cause",
+            severity="broken",
+            confidence=0.9,
+            title=phrase("driver.title"),
+            because=phrase("verify.because.file-missing", path=path),
+        )
+
+
+def test_the_cause_is_said_whole_before_any_output_and_a_cut_one_shows_that_it_is_cut(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    seen = Seen(run.plan, run.state(), run.id, START, "en", gone=False, quiet=0.0)
+    paths = [f"/etc/apt/sources.list.d/cuda-ubuntu2204-x86_64-{number}.list" for number in range(4)]
+    for rows, whole in ((16, True), (6, False)):
+        shown = failure_lines(seen, ["E: the last line"] * 3, 0, 80, rows, told=Known(" and ".join(paths)))  # type: ignore[arg-type]
+        text = " ".join(plain(line).strip() for line in shown)
+        assert len(shown) <= rows
+        assert all(path in text for path in paths) is whole
+        assert ("…" in text) is not whole

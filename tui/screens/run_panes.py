@@ -78,13 +78,20 @@ def ways_out(seen: Seen, told: Told | None = None) -> list[WayOut]:
 
 
 def failure_lines(seen: Seen, deciding: Sequence[str], cursor: int, columns: int, rows: int, *, told: Told | None = None) -> list[Line]:
-    """Return why it failed and the ways out: cause, background, at most three lines of output, then what can be done."""
+    """Return why it failed and the ways out: cause, background, at most three lines of output, then what can be done.
+
+    The background is said whole where there is room, before any output: it names what is in the way.
+    """
     found = told.cause if told is not None else None
     why = say(seen.language, found.title) if found is not None else cause(seen.action, seen.one, seen.language)
     more = say(seen.language, found.because) if found is not None else background(seen.one, seen.language)
     lines: list[Line] = [(Span(" " + line, "strong"),) for line in wrap(why, columns - 2)]
-    lines += [(Span(" " + line),) for line in wrap(more, columns - 2)[:2] if line]
     ways = ways_out(seen, told)
+    said = [line for line in wrap(more, columns - 2) if line]
+    most = max(2, rows - len(lines) - len(ways))
+    if len(said) > most:
+        said = [*said[: most - 1], cut(f"{said[most - 1]} {said[most]}", columns - 2)]
+    lines += [(Span(" " + line),) for line in said]
     room = rows - len(lines) - len(ways)
     quoted = list(deciding)[-max(0, min(3, room - 2 if room > 2 else room)) :] if room > 0 else []
     air = room - len(quoted)
