@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from steps import profiles
 from steps.compat import nccl, nccl_conf, transport
 from steps.detect.probes import Probes
 from steps.detect.ranks import firewall, ranks
@@ -327,3 +328,24 @@ def test_a_network_device_is_near_the_cards_below_the_same_switch() -> None:
     far = Accelerator(address="0000:81:00.0", vendor="nvidia", name="NVIDIA A100", architecture="ampere", bridges=("0000:80:01.0",))
     port = InfinibandPort(device="mlx5_0", port=1, bridges=("0000:00:01.0", "0000:01:00.0", "0000:02:09.0"))
     assert transport.near(Machine(accelerators=(one, far)), port) == (0,)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "fix"),
+    [
+        ("UCX_TLS=rc # only rc\n", "nccl-inline-comment", None),
+        ("UCX_TLS =rc\n", "nccl-line-misread", None),
+        ("NCCL DEBUG=INFO\n", "nccl-line-misread", None),
+        ("\ufeffNCCL_ALGO=Ring\n", "nccl-line-misread", {"NCCL_ALGO": "Ring"}),
+        ("export\tNCCL_ALGO=Ring\n", "nccl-line-misread", {"NCCL_ALGO": "Ring"}),
+        ("set NCCL_ALGO=Ring\n", "nccl-line-misread", {"NCCL_ALGO": "Ring"}),
+    ],
+)
+def test_a_line_is_mended_only_into_what_a_profile_takes(text: str, code: str, fix: dict[str, str] | None) -> None:
+    filed = machine(ranks=Ranks(files=(NcclFile(path=nccl_conf.CONF, text=text),)))
+    found = {one.code: one for one in nccl.judge_nccl(filed, Profile())}
+    assert found[code].fix == (None if fix is None else {"nccl.extra": fix})
+    if fix is not None:
+        answers = Profile(nccl=NcclAnswers(extra=fix))
+        assert profiles.parse(profiles.dump(answers), "p.toml").nccl.extra == fix
+        assert nccl_conf.conf_text(filed, answers) == "NCCL_ALGO=Ring\n"

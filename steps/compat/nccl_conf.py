@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from steps.catalog import stack
@@ -16,6 +17,7 @@ CONF = "/etc/nccl.conf"
 AUTO = "auto"
 """The answer that leaves something to NCCL."""
 _VARIABLES = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html"
+_OWN = re.compile(r"NCCL_[A-Z0-9_]+")
 _NOISY = ("INFO", "TRACE")
 _SWITCHES = (
     ("interface", "NCCL_SOCKET_IFNAME"),
@@ -212,7 +214,12 @@ def _place(line: nccl_file.Line) -> str:
 
 
 def _mended(answers: Profile, found: list[nccl_file.Line]) -> Patch | None:
-    """Return the patch that writes the lines as they were meant; `None` when one of them cannot be told."""
+    """Return the patch that writes the lines as they were meant; `None` when one of them cannot be told, or is not NCCL's own.
+
+    A profile takes NCCL's names only.
+    """
+    if not all(_OWN.fullmatch(line.meant or "") for line in found):
+        return None
     meant = {line.meant: line.wanted for line in found if line.meant is not None and line.wanted}
     return {"nccl.extra": {**(answers.nccl.extra or {}), **meant}} if len(meant) == len({line.meant for line in found}) else None
 

@@ -35,6 +35,9 @@ RULES: Mapping[Fault, str] = {
 HARMLESS: tuple[Fault, ...] = ("indented", "no-equals", "no-name", "again")
 """Faults of lines that set nothing; the others give a variable another name or value than the person meant."""
 _LONGEST = 1023
+_BYTE_ORDER_MARK = "\ufeff"
+"""What some editors write before everything: for NCCL a part of the first name."""
+_SHELL_WORD = re.compile(r"\s*(?:export|set)\s+")
 _QUOTED = re.compile(r"""(["'])(.*)\1""", re.DOTALL)
 
 
@@ -86,7 +89,7 @@ def _line(number: int, raw: str) -> Line:
     name, equals, value = raw.partition("=")
     if not equals:
         return Line(number=number, text=raw, faults=("no-equals",))
-    meant = name.strip().removeprefix("export ").strip()
+    meant = _SHELL_WORD.sub("", name.removeprefix(_BYTE_ORDER_MARK)).strip()
     if not meant:
         return Line(number=number, text=raw, faults=("no-name",))
     return Line(number=number, text=raw, name=name, value=value, meant=meant, wanted=cleaned(value), faults=_faults(name, value))
@@ -96,9 +99,9 @@ def _faults(name: str, value: str) -> tuple[Fault, ...]:
     """Return what makes NCCL take another name or value than was meant."""
     found: list[Fault] = []
     bare = value.rstrip("\r")
-    if name.lstrip().startswith("export "):
+    if re.match(r"\s*export\s", name):
         found.append("export")
-    elif name != name.strip():
+    elif any(letter.isspace() for letter in name):
         found.append("blanks")
     if "blanks" not in found and bare != bare.lstrip():
         found.append("blanks")
