@@ -73,10 +73,15 @@ class Gate:
         """Whether no answer is to come."""
         return not self._asked
 
+    def lost_at(self, now: float) -> float | None:
+        """Return when the last answer that is under way counts as lost; `None` when none is, or it counts so already."""
+        last = next(reversed(tuple(self._asked)), None)
+        return last + PATIENCE if last is not None and now < last + PATIENCE else None
+
     @property
-    def answer_is_sure(self) -> bool:
-        """Whether an answer is to come from a terminal that is known to answer."""
-        return self._answers and bool(self._asked)
+    def answers(self) -> bool:
+        """Whether the terminal is known to answer."""
+        return self._answers
 
     @property
     def trip(self) -> float | None:

@@ -149,7 +149,7 @@ def test_an_answer_in_pieces_is_an_answer(cut: int, sure: bool) -> None:
     gate.sent(10.0)
     pieces = Pieces(gate)
     answer = "\x1b[7;12R"
-    came = [one for key in keys(answer[:cut]) + keys(answer[cut:]) for one in pieces.take(key)]
+    came = [one for key in keys(answer[:cut]) + keys(answer[cut:]) for one in pieces.take(key, 10.5)]
     places = [(one.x, one.y) for one in came if isinstance(one, events.CursorPosition)]
     assert places == [(11, 6)]
     # A terminal that never answered may have sent a real Escape: that one is not kept from the person.
@@ -162,7 +162,7 @@ def test_keys_that_are_no_answer_come_through_in_order(typed: str) -> None:
     gate.sent(10.0)
     pieces = Pieces(gate)
     last = events.CursorPosition(0, 0)
-    came = [one for message in (*keys(typed), last) for one in pieces.take(message)]
+    came = [one for message in (*keys(typed), last) for one in pieces.take(message, 10.5)]
     assert "".join(one.character or "" for one in came if isinstance(one, events.Key)) == typed
     assert came[-1] is last
 
@@ -170,7 +170,42 @@ def test_keys_that_are_no_answer_come_through_in_order(typed: str) -> None:
 def test_keys_are_not_held_when_no_answer_is_to_come() -> None:
     pieces = Pieces(answering(0.2))
     for key in keys("\x1b[1;5R"):
-        assert pieces.take(key) == (key,)
+        assert pieces.take(key, 10.0) == (key,)
+
+
+@pytest.mark.parametrize("typed", ["\x1b", "[1;"])
+def test_keys_are_let_go_once_the_answer_is_lost_though_nothing_else_comes(typed: str) -> None:
+    gate = answering(0.2)
+    gate.sent(10.0)
+    pieces = Pieces(gate)
+    typed_keys = keys(typed)
+    assert [one for key in typed_keys for one in pieces.take(key, 11.0)] == []
+    assert pieces.held_until == 10.0 + PATIENCE
+    # Further questions do not put it off.
+    gate.sent(12.0)
+    assert pieces.let_go(12.9) == ()
+    assert pieces.let_go(13.0) == tuple(typed_keys)
+    assert pieces.held_until is None
+
+
+def test_keys_are_not_held_for_an_answer_that_counts_as_lost_already() -> None:
+    gate = answering(0.2)
+    gate.sent(10.0)
+    pieces = Pieces(gate)
+    (escape,) = keys("\x1b")
+    assert pieces.take(escape, 10.0 + PATIENCE) == (escape,)
+
+
+@pytest.mark.ui
+def test_an_escape_reaches_the_screen_though_the_terminal_answers_no_more(tmp_path: Path) -> None:
+    with closing(Viewer(tmp_path)) as viewer:
+        viewer.until(lambda seen: "following" in seen)
+        viewer.press(b"?")
+        viewer.until(lambda seen: "Esc" in seen)
+        # From here on every answer is lost.
+        viewer.screen.write_process_input = nothing  # type: ignore[method-assign]
+        viewer.press(b"\x1b")
+        assert viewer.until(lambda seen: "following" in seen) < PATIENCE + 3
 
 
 def keys(text: str) -> list[events.Key]:
