@@ -221,7 +221,7 @@ def runs(found: Iterable[RunSummary], language: Language) -> Iterator[str]:
         yield f"{one.id:<12}{started:<18}{one.owner or '':<12}{padded(state, 24)}{title}".rstrip()
     kept = {one.kept_in: sum(other.kept_bytes for other in listed if other.kept_in == one.kept_in) for one in listed if one.kept_bytes}
     for folder, count in kept.items():
-        yield say(language, phrase("cli.kept", size=f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB", folder=folder))
+        yield say(language, phrase("cli.kept", size=measures.download(count), folder=folder))
 
 
 def verdict(rungs: Iterable[Rung], language: Language, *, tried: bool = False, without: Iterable[Words] = ()) -> Iterator[str]:
