@@ -50,6 +50,10 @@ FORMS: dict[str, bytes] = {
     "utf-16": MISMATCH.encode("utf-16"),
     "utf-16-without-mark": MISMATCH.encode("utf-16-le"),
     "nuls": b"\0\0\0" + MISMATCH.encode() + b"\0" * 40,
+    "power-cut": b"\0" * 2001 + MISMATCH.encode(),
+    "power-cut-between": b"May 1 12:00:00 box cron[1]: tick\n" + b"\0" * 2000 + MISMATCH.encode(),
+    "power-cut-utf-16": b"\0" * 64 + MISMATCH.encode("utf-16-be"),
+    "utf-16-be-without-mark": MISMATCH.encode("utf-16-be"),
     "latin-1": "Gerät\n".encode("latin-1") + MISMATCH.encode(),
     "no-last-newline": MISMATCH.strip().encode(),
 }

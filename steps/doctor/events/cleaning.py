@@ -16,23 +16,31 @@ _PROBED = 4096
 
 
 def utf8(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the same text in UTF-8: UTF-16, which programs of Windows write, is told by its mark or by its NULs."""
+    """Yield the same text in UTF-8: UTF-16, which programs of Windows write, is told by its mark or by its NULs.
+
+    NULs before the first word are left out: a log that a power cut hit begins with a block of them.
+    """
     decoder: codecs.IncrementalDecoder | None = None
-    for position, block in enumerate(blocks):
-        if position == 0:
-            name = _utf16(block[:_PROBED])
+    begun = False
+    for block in blocks:
+        text = block if begun else block.lstrip(b"\0")
+        if text and not begun:
+            begun = True
+            name = _utf16(text[:_PROBED])
             decoder = codecs.getincrementaldecoder(name)("replace") if name else None
-        yield decoder.decode(block).encode() if decoder else block
+        yield decoder.decode(text).encode() if decoder else text
 
 
 def _utf16(start: bytes) -> str | None:
+    """Return which kind of UTF-16 a text is that begins with a word, or `None`.
+
+    Western text has its NULs behind each letter. Where they stand at odd and even places alike they were never text.
+    """
     for mark, name in _MARKS:
         if start.startswith(mark):
             return name
-    if len(start) < 8 or start.count(0) < len(start) // 4:
-        return None
-    # Western text has its NULs at the odd places in one byte order and at the even ones in the other.
-    return "utf-16-le" if start[1::2].count(0) > start[::2].count(0) else "utf-16-be"
+    behind, before = start[1::2].count(0), start[::2].count(0)
+    return "utf-16-le" if len(start) >= 8 and behind >= len(start) // 4 and before < behind // 8 else None
 
 
 def plain(block: bytes) -> bytes:
