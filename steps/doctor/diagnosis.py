@@ -93,10 +93,10 @@ class Diagnosis(Record):
 
 
 class Unseen(Record):
-    """A probe that was asked in vain: refused to this user, or never ended."""
+    """A probe that was asked in vain: refused to this user, never ended, or ended with an error."""
 
     probe: str
-    reason: Literal["refused", "hangs"]
+    reason: Literal["refused", "hangs", "failed"]
 
 
 class RuledOut(Record):

@@ -181,5 +181,5 @@ def _asks(seen: Evidence, cause: str) -> tuple[str, ...]:
 
 
 def _refused(seen: Evidence) -> tuple[str, ...]:
-    """Return what was refused, to be asked again with root's rights."""
-    return tuple(f"sudo {one.probe}" for one in seen.unseen if one.reason == "refused")[:4]
+    """Return what was refused, or failed, to be asked again with root's rights."""
+    return tuple(f"sudo {one.probe}" for one in seen.unseen if one.reason != "hangs")[:4]

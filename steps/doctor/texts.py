@@ -76,9 +76,12 @@ def _after(host: Probes, text: str, since: float | None) -> Iterator[str]:
 
 
 def _kernel(host: Probes) -> str:
-    """Return the kernel's log of this boot, by whichever program may read it."""
+    """Return the kernel's log of this boot, by whichever program may read it; what one printed before it failed rather than nothing."""
     kernel = host.run(_KERNEL, timeout=5)
-    return kernel.stdout if kernel.status == 0 and kernel.stdout else host.run(_KERNEL_AGAIN, timeout=5).stdout
+    if kernel.status == 0 and kernel.stdout:
+        return kernel.stdout
+    journal = host.run(_KERNEL_AGAIN, timeout=5).stdout
+    return journal if any(line and not line.startswith("--") for line in journal.splitlines()) else kernel.stdout
 
 
 def _asked(host: Probes) -> Iterator[tuple[str, str]]:

@@ -28,9 +28,10 @@ def unseen(host: Probes) -> tuple[Unseen, ...]:
         Unseen(probe=shlex.join(argv), reason=reason) for argv, result in answers.items() if (reason := _why(argv, result)) is not None
     ]
     journal = next((result for argv, result in answers.items() if argv[:2] == ("journalctl", "-k")), Result())
+    told = journal.status in (0, None) and _lines(journal)
     log = next((one for one in found if one.probe == "dmesg"), None)
     others = [one for one in found if one.probe != "dmesg" and not one.probe.startswith("journalctl -k")]
-    if log is None or _lines(journal):
+    if log is None or told:
         return tuple(others)
     return (log, *others)
 
@@ -39,9 +40,11 @@ def _lines(result: Result) -> bool:
     return any(line and not line.startswith("--") for line in result.stdout.splitlines())
 
 
-def _why(argv: tuple[str, ...], result: Result) -> Literal["refused", "hangs"] | None:
+def _why(argv: tuple[str, ...], result: Result) -> Literal["refused", "hangs", "failed"] | None:
     if NO_ANSWER in result.stderr or result.status == TIMED_OUT:
         return "hangs"
     if argv[0] in _OWN or result.status in (0, 127):
         return None
+    if argv == _KERNEL and result.status is not None and not _REFUSED.search(result.stderr or result.stdout):
+        return "failed"
     return "refused" if _REFUSED.search(result.stderr or result.stdout) and not (argv == _KERNEL and len(result.stdout) > 400) else None

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from steps.catalog.diagnoses import diagnoses
 from steps.detect.probes import Probes
@@ -138,6 +139,30 @@ def test_what_was_refused_or_hung_is_told_and_lowers_the_words() -> None:
     assert "hangs" in {one["reason"] for one in told["unseen"]}
     assert "not everything could be seen" in told["diagnoses"][0]["title"]
     assert "Faults of cards" in told["unseen"][0]["because"]
+
+
+class Failing(AnsweringHost):
+    """`dmesg` prints what there is and ends with 1; the journal has nothing."""
+
+    def run(self, argv: tuple[str, ...], *, timeout: float = 10.0) -> Result:
+        """Fail, or answer."""
+        if argv[0] == "journalctl":
+            return Result(stdout="-- No entries --\n" * (argv[1] == "-k"), status=1)
+        found = super().run(argv, timeout=timeout)
+        return Result(stdout=found.stdout, stderr="dmesg: write failed\n", status=1) if argv == ("dmesg",) else found
+
+
+def test_what_a_failing_dmesg_printed_is_read_and_what_it_may_have_kept_back_is_told() -> None:
+    recorded = parse_capture((HERE / "rtx3080x2-secureboot.json").read_bytes())
+    whole = of(Failing(recorded))
+    assert {one.probe: one.reason for one in whole.unseen}["dmesg"] == "failed"
+    assert "not everything could be seen" in document(whole, "en")["diagnoses"][0]["title"]
+    fallen = "[ 9000.1] NVRM: Xid (PCI:0000:01:00): 79, pid=1, GPU has fallen off the bus.\n"
+    log = recorded.commands["dmesg"]
+    commands = {**recorded.commands, "dmesg": structs.replace(log, stdout=log.stdout + fallen)}
+    said = of(Failing(structs.replace(recorded, commands=commands)))
+    assert said.cause is not None
+    assert said.cause.id == "gpu-fell-off-bus"
 
 
 def test_all_probes_together_are_waited_for_once() -> None:
