@@ -11,6 +11,7 @@ from steps.catalog.diagnoses import diagnoses, words
 from steps.detect.machine import detect as detect_machine
 from steps.detect.probes import Probes
 from steps.doctor.diagnosis import Verdict
+from steps.doctor.events.cleaning import is_text
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.owners import owners
 from steps.doctor.judge import judge
@@ -50,7 +51,7 @@ class Output(Protocol):
 
 def examined(asked: Asked, logs: tuple[str, ...]) -> Verdict:
     """Return the verdict on the machine that was asked for. Raises `InputError` for a log that cannot be read."""
-    named = (("stdin", _something(blocks(path))) if path == STDIN else (f"log {path}", blocks(path)) for path in dict.fromkeys(logs))
+    named = (("stdin" if path == STDIN else f"log {path}", _something(path, blocks(path))) for path in dict.fromkeys(logs))
     seen = Evidence(host_of(asked), named)
     try:
         return judge(seen)
@@ -58,14 +59,20 @@ def examined(asked: Asked, logs: tuple[str, ...]) -> Verdict:
         seen.close()
 
 
-def _something(given: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield what standard input holds; raises `InputError` (`log-empty`) when that is nothing."""
-    empty = True
+def _something(path: str, given: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield what a log holds.
+
+    Raises `InputError` for one in which no word is to be found: `log-empty` (`log-file-empty` for a file), and `log-binary`.
+    """
+    begun = False
     for block in given:
-        empty = empty and not block.strip()
+        if not begun and (start := block.strip(b"\0 \t\r\n")):
+            begun = True
+            if not is_text(start):
+                raise InputError("log-binary", file=path)
         yield block
-    if empty:
-        raise InputError("log-empty")
+    if not begun:
+        raise InputError("log-empty") if path == STDIN else InputError("log-file-empty", file=path)
 
 
 def doctor(console: Console, logs: tuple[str, ...], run: RunHandle | None = None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from msgspec import structs
 from steps.catalog.diagnoses import diagnoses
 from steps.detect.probes import Probes
 from steps.doctor.diagnosis import Unseen, Verdict
+from steps.doctor.events.cleaning import is_text
 from steps.doctor.evidence import Evidence
 from steps.doctor.judge import judge
 from steps.host.base import Result
@@ -99,6 +101,26 @@ def test_nothing_on_standard_input_is_bad_input(
         monkeypatch.setattr("sys.stdin", nothing)
         assert _guarded(["doctor", "--machine", str(machine), "--log", "-"], {}) == 2
     assert "2>&1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"", "is empty"), (b" \n\0\0\n", "is empty"), (Path(sys.executable).resolve().read_bytes()[:5000], "no text")],
+    ids=("empty", "blank", "program"),
+)
+def test_a_log_without_words_is_bad_input(content: bytes, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    machine, log = tmp_path / "m.json", tmp_path / "given.log"
+    machine.write_text(json.dumps({"schema": "bringup/capture", "version": 1}))
+    log.write_bytes(content)
+    assert _guarded(["doctor", "--machine", str(machine), "--log", str(log)], {}) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["gbk", "latin-1", "utf-16", "utf-16-le", "utf-8"])
+def test_words_in_any_encoding_are_text(kind: str) -> None:
+    words = "Gerät nicht gefunden" if kind == "latin-1" else "设备上没有空间 NVRM: loading"
+    assert is_text((f"\x1b[31m{words}\x1b[0m\r\n" * 20).encode(kind))
+    assert not is_text(bytes(range(256)) * 8)
 
 
 def test_a_card_without_a_driver_is_healthy_and_told_how_to_get_one() -> None:

@@ -13,6 +13,11 @@ _SYSLOG = ((b"#012", b"\n"), (b"#011", b"\t"), (b"#015", b""), (b"#033", b"\x1b"
 """How rsyslog writes control characters."""
 _MARKS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _PROBED = 4096
+_PACKED = (b"\x7fELF", b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"BZh", b"PK\x03\x04", b"LPKSHHRH", b"\x04\x22\x4d\x18")
+"""How programs, packed files and the journal's own files begin."""
+_NEVER_TYPED = bytes(byte for byte in range(1, 32) if byte not in b"\t\n\r\x07\x08\x0c\x0e\x0f\x1b")
+"""Control characters that neither a terminal nor a log has a use for."""
+_MOST_CONTROL = 0.04
 
 
 def utf8(blocks: Iterable[bytes]) -> Iterator[bytes]:
@@ -41,6 +46,16 @@ def _utf16(start: bytes) -> str | None:
             return name
     behind, before = start[1::2].count(0), start[::2].count(0)
     return "utf-16-le" if len(start) >= 8 and behind >= len(start) // 4 and before < behind // 8 else None
+
+
+def is_text(start: bytes) -> bool:
+    """Return whether what begins so are words: no packed file, and not full of bytes that no terminal knows."""
+    probed = start[:_PROBED]
+    if probed.startswith(_PACKED):
+        return False
+    name = _utf16(probed)
+    words = probed.decode(name, "replace").encode() if name else probed.replace(b"\0", b"")
+    return len(words) - len(words.translate(None, _NEVER_TYPED)) <= len(words) * _MOST_CONTROL
 
 
 def plain(block: bytes) -> bytes:
