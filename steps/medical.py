@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from steps.doctor.diagnosis import Diagnosis, RuledOut, Step, Unseen, Verdict
+from steps.doctor.diagnosis import Diagnosis, Open, RuledOut, Step, Unseen, Verdict
 from steps.doctor.facts.owners import OwnedFile, Owners
 from steps.doctor.told import Place
 from steps.managers.shown import written
@@ -28,6 +28,15 @@ def document(verdict: Verdict, language: Language) -> dict[str, Any]:
         "ruled_out": [
             {"id": one.id, "title": say(language, one.title), "because": _otherwise(language, one), "evidence": _places(one.evidence)}
             for one in verdict.ruled_out
+        ],
+        "open": [
+            {
+                "id": one.id,
+                "title": say(language, one.title),
+                "because": say(language, phrase("doctor.if-so", because=say(language, one.because))),
+                "probe": one.probe,
+            }
+            for one in verdict.open
         ],
         "asks": list(verdict.asks),
         "foreign": {"there": verdict.foreign.there, "here": verdict.foreign.here} if verdict.foreign else None,
@@ -104,6 +113,7 @@ def lines(verdict: Verdict, language: Language) -> Iterator[str]:
     yield from _block(
         language, "ruled-out", (_ruled(language, say(language, one.title), say(language, one.because)) for one in verdict.ruled_out)
     )
+    yield from _block(language, "open", (_not_seen(one, language) for one in verdict.open))
     yield from _block(
         language, "beside", (say(language, one.title) for one in verdict.diagnoses if one.part == "beside" and one.id != "none")
     )
@@ -133,6 +143,12 @@ def _block(language: Language, key: str, body: Any) -> Iterator[str]:
 
 def _ruled(language: Language, title: str, because: str) -> str:
     return say(language, phrase("doctor.ruled"), title=title, because=because)
+
+
+def _not_seen(one: Open, language: Language) -> str:
+    """Return a look-alike that is open, with the command that would tell."""
+    title = say(language, one.title)
+    return title if one.probe is None else say(language, phrase("doctor.would-tell"), title=title, probe=one.probe)
 
 
 def _quoted(places: tuple[Place, ...]) -> Iterator[str]:

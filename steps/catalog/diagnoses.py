@@ -20,6 +20,8 @@ class CategoryRow(Record):
 
     id: str
     words: str
+    probes: tuple[str, ...] = ()
+    """The command whose output mostly tells of these causes, where a cause names none of its own."""
 
 
 class DiagnosisRow(Record):
@@ -48,6 +50,11 @@ def categories() -> dict[str, CategoryRow]:
 def diagnoses() -> dict[str, DiagnosisRow]:
     """Return every cause by id, in the order of the table."""
     return {row.id: row for row in rows("diagnoses.toml", "diagnosis", DiagnosisRow)}
+
+
+def probe_of(row: DiagnosisRow) -> str | None:
+    """Return the command whose output would tell most of a cause; `None` where none is known."""
+    return next(iter((*row.probes, *categories()[row.category].probes)), None)
 
 
 def words(id: str, part: str) -> str:

@@ -100,12 +100,21 @@ class Unseen(Record):
 
 
 class RuledOut(Record):
-    """A look-alike that was considered, and why it is not the cause."""
+    """A look-alike that facts speak against, and what would have been seen otherwise."""
 
     id: str
     title: Phrase
     because: Phrase
-    evidence: tuple[Place, ...] = ()
+    evidence: tuple[Place, ...]
+
+
+class Open(Record):
+    """A look-alike of which nothing was seen, for or against it; `probe` is the command that would tell."""
+
+    id: str
+    title: Phrase
+    because: Phrase
+    probe: str | None
 
 
 class Foreign(Record):
@@ -121,6 +130,8 @@ class Verdict(Record):
     healthy: bool
     diagnoses: tuple[Diagnosis, ...] = ()
     ruled_out: tuple[RuledOut, ...] = ()
+    open: tuple[Open, ...] = ()
+    """Look-alikes that nothing speaks for and nothing rules out."""
     asks: tuple[str, ...] = ()
     """Commands whose output would make it surer, the most telling first."""
     unseen: tuple[Unseen, ...] = ()

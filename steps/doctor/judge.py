@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from steps.catalog.diagnoses import DiagnosisRow, diagnoses, words
-from steps.doctor.diagnosis import Diagnosis, Part, Repair, RuledOut, Step, Verdict
+from steps.catalog.diagnoses import DiagnosisRow, diagnoses, probe_of, words
+from steps.doctor.diagnosis import Diagnosis, Open, Part, Repair, RuledOut, Step, Verdict
 from steps.doctor.evidence import Evidence
 from steps.doctor.repairs.all import repair_of
 from steps.doctor.rules.all import rules
@@ -52,10 +52,12 @@ def _judge(seen: Evidence) -> Verdict:
     cause = ranked[0]
     parts: dict[str, Part] = {id: _part(id, cause) for id in ranked}
     confidence = _confidence(cause, candidates)
+    alike = _look_alikes(cause, candidates)
     return Verdict(
         healthy=all(diagnoses()[id].severity == _HARMLESS for id in candidates),
         diagnoses=tuple(_diagnosis(seen, id, candidates[id], parts[id], confidence) for id in ranked),
-        ruled_out=_ruled_out(cause, candidates, excluded),
+        ruled_out=_ruled_out(alike, excluded),
+        open=_open(alike, excluded),
         asks=_asks(seen, cause) if confidence < LIKELY else _refused(seen) if cause == "none" else (),
         unseen=seen.unseen,
     )
@@ -157,18 +159,31 @@ def _step(step: Step) -> Step:
     return msgspec.structs.replace(step, says=says, actions=actions)
 
 
-def _ruled_out(cause: str, candidates: Mapping[str, Candidate], excluded: Mapping[str, Out]) -> tuple[RuledOut, ...]:
-    """Return the look-alikes that are not the cause: those that facts exclude first, then those that nothing speaks for."""
-    names = [id for id in diagnoses()[cause].look_alikes if id not in candidates and "none" not in (id, cause)]
-    return tuple(_out(diagnoses()[id], excluded.get(id)) for id in sorted(names, key=lambda id: id not in excluded))
+def _look_alikes(cause: str, candidates: Mapping[str, Candidate]) -> tuple[DiagnosisRow, ...]:
+    """Return the look-alikes of a cause that are not found."""
+    table = diagnoses()
+    return tuple(table[id] for id in table[cause].look_alikes if id not in candidates and id not in ("none", cause))
 
 
-def _out(row: DiagnosisRow, answer: Out | None) -> RuledOut:
-    return RuledOut(
-        id=row.id,
-        title=phrase(words(row.id, "title")),
-        because=phrase(words(row.id, "sign")),
-        evidence=tuple(fact.place for fact in answer.facts) if answer else (),
+def _ruled_out(rows: Iterable[DiagnosisRow], excluded: Mapping[str, Out]) -> tuple[RuledOut, ...]:
+    """Return those that facts speak against: that nothing speaks for one rules nothing out."""
+    against = ((row, excluded[row.id].facts) for row in rows if row.id in excluded and excluded[row.id].facts)
+    return tuple(
+        RuledOut(
+            id=row.id,
+            title=phrase(words(row.id, "title")),
+            because=phrase(words(row.id, "sign")),
+            evidence=tuple(fact.place for fact in facts),
+        )
+        for row, facts in against
+    )
+
+
+def _open(rows: Iterable[DiagnosisRow], excluded: Mapping[str, Out]) -> tuple[Open, ...]:
+    """Return those that nothing speaks for or against."""
+    left = (row for row in rows if row.id not in excluded or not excluded[row.id].facts)
+    return tuple(
+        Open(id=row.id, title=phrase(words(row.id, "title")), because=phrase(words(row.id, "sign")), probe=probe_of(row)) for row in left
     )
 
 

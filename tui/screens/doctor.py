@@ -122,6 +122,7 @@ class DoctorPage(ReadingPage):
                 yield (Span("│", "rule"),)
         yield from self._listed("beside", [one.title for one in verdict.diagnoses if one.part == "beside" and one.id != "none"], columns)
         yield from self._listed("ruled-out", [one.title for one in verdict.ruled_out], columns)
+        yield from self._listed("open", [one.title for one in verdict.open], columns)
 
     def _link(self, one: Diagnosis, number: int, columns: int, *, rail: str) -> Iterator[Line]:
         root = one.primary
