@@ -111,3 +111,44 @@ def test_a_message_that_a_text_quotes_was_not_printed() -> None:
     quoted = "If you see `Failed to initialize NVML: Driver/library version mismatch`, reboot.\n"
     assert verdict(f"# Troubleshooting\n{quoted}").healthy
     assert not verdict(quoted.replace("`", "")).healthy
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "user@host:~$ dmesg | grep -i 'fallen off the bus'",
+        "[root@node ~]# dmesg | grep -i 'fallen off the bus'",
+        "$ journalctl -k | grep -c 'GPU has fallen off the bus'",
+        "+ grep -q 'fallen off the bus' kern.log",
+        "++ dmesg -T '|' egrep 'Driver/library version mismatch'",
+        "# fix for: NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x26:0x56:1474)",
+        "#NVRM: API mismatch: the client has the version 515.48.07, but this kernel module has the version 510.73.05",
+        "nvidia-smi 2>&1 | grep 'Driver/library version mismatch' || echo fine",
+        "  512  sudo dmesg | grep 'fallen off the bus'",
+        "if dmesg | grep -q 'fallen off the bus'; then",
+        "    if 'GPU has fallen off the bus' in line:",
+        '    LOST = re.compile(r"GPU has fallen off the bus")',
+        "GPU fallen off the bus: no",
+        "has fallen off the bus = 0",
+        "echo 'Failed to initialize NVML: Driver/library version mismatch'",
+    ],
+)
+def test_words_that_were_typed_searched_for_or_denied_did_not_happen(line: str) -> None:
+    said = verdict(f"a first line\n{line}\n")
+    assert said.healthy, said.cause
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "user@host:~$ dmesg | grep -i 'fallen off'\n[  9.1] NVRM: GPU at PCI:0000:01:00: GPU has fallen off the bus.\n",
+        "kern.log:[  9.1] NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.\n",
+        "echo: [  9.1] NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.\n",
+        '{"log":"NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.\\n","stream":"stdout"}\n',
+    ],
+    ids=("answer", "file", "name", "json"),
+)
+def test_what_a_search_found_did_happen(log: str) -> None:
+    cause = verdict(log).cause
+    assert cause is not None
+    assert cause.id == "gpu-fell-off-bus"

@@ -19,12 +19,13 @@ Make = Callable[["re.Match[str]", Place], "Event | None"]
 
 
 class Parser(NamedTuple):
-    """Recognises one kind of event; `lines` is how many lines its text may be spread over."""
+    """Recognises one kind of event; `lines` is how many lines its text may be spread over, `typed` that it may be what a person typed."""
 
     pattern: re.Pattern[str]
     literals: tuple[str, ...]
     lines: int
     make: Make
+    typed: bool = False
 
 
 def said(pattern: str, flags: int = 0) -> re.Pattern[str]:
@@ -35,15 +36,15 @@ def said(pattern: str, flags: int = 0) -> re.Pattern[str]:
     return re.compile(re.sub(r"(?<![\\\[]) +(?=([+*?{]?))", lambda blank: r"\s" if blank[1] else r"\s+", pattern), re.MULTILINE | flags)
 
 
-def parses(pattern: str, *literals: str, lines: int = 1, flags: int = 0) -> Callable[[Make], Parser]:
+def parses(pattern: str, *literals: str, lines: int = 1, flags: int = 0, typed: bool = False) -> Callable[[Make], Parser]:
     """Make a parser of a function from a match and its place to an event (or `None`: not this one after all).
 
     Only lines that hold one of `literals` (written exactly so) are looked at; the match must begin in such a line and may reach over
-    `lines` lines. Of kernel messages the time stamps, and the `NVRM:` of the lines that go on, are gone by then.
+    `lines` lines. What stands behind a prompt, in a trace of a shell or in a comment counts with `typed` only. Of kernel messages the time stamps, and the `NVRM:` of the lines that go on, are gone by then.
     """
 
     def made(make: Make) -> Parser:
-        return Parser(said(pattern, flags), literals, lines, make)
+        return Parser(said(pattern, flags), literals, lines, make, typed)
 
     return made
 

@@ -158,6 +158,7 @@ def build_log(found: re.Match[str], at: Place) -> BuildLog:
 @parses(
     r"dkms (?:install|build|add|autoinstall)[^\n]*? -m (?P<module>nvidia|amdgpu)[\w-]*(?:/| +-v +)(?P<version>\d[\w.:~+-]*)",
     "dkms install", "dkms build", "dkms add",
+    typed=True,
 )  # fmt: skip
 def build_asked(found: re.Match[str], at: Place) -> BuildLog:
     """Recognise a command with the module and its version in options."""
@@ -168,6 +169,7 @@ def build_asked(found: re.Match[str], at: Place) -> BuildLog:
     r"(?:Setting up|Processing|Loading new|Building module:?|dkms (?:install|build|add)[^\n]*?) "
     r"(?P<module>nvidia|amdgpu)(?:-(?:dkms|current|srv|open|kernel))*[\w-]*?[ /-]\(?(?P<version>\d[\w.:~+-]*)",
     "etting up nvidia", "etting up amdgpu", "oading new nvidia", "oading new amdgpu", "dkms install", "dkms build",
+    typed=True,
 )  # fmt: skip
 def build_named(found: re.Match[str], at: Place) -> BuildLog | None:
     """Recognise a package or a command that builds a module."""

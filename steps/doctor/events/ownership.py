@@ -63,6 +63,7 @@ class Rebooted(Event):
     r"(?=\n+[^\n]*\S)",
     " reboot", "shutdown -r",
     lines=3,
+    typed=True,
 )  # fmt: skip
 def rebooted(found: re.Match[str], at: Place) -> Rebooted:
     """Recognise the command, alone in its line; what follows was seen afterwards, and where nothing follows it may be yet to come."""

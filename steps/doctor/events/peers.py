@@ -18,7 +18,7 @@ class P2pSwitch(Event):
     helps: bool | None
 
 
-@parses(r"NCCL_P2P_DISABLE(?:['\"]?\]? ?[=:] ?['\"]?1|\b)(?P<after>[^\n]{0,100})", "NCCL_P2P_DISABLE")
+@parses(r"NCCL_P2P_DISABLE(?:['\"]?\]? ?[=:] ?['\"]?1|\b)(?P<after>[^\n]{0,100})", "NCCL_P2P_DISABLE", typed=True)
 def p2p_switch(found: re.Match[str], at: Place) -> P2pSwitch:
     """Recognise the switch, and a person's words about it."""
     after = found["after"].lower()
@@ -48,6 +48,7 @@ class CardNamed(Event):
     r"(?:^GPU \d+: |device +\d+ \[[\w:.]+\] |^Device \d+: \"?|\bGPU \d+ \(|[Ff]ound device \d+ with properties: name: )"
     r"(?P<name>(?:NVIDIA|GeForce|Tesla|Quadro|RTX)\b[^\n(,\"]{0,50}?)(?= *(?:\(|,|\"|$))",
     "NVIDIA ", "GeForce", "Tesla ", "Quadro", "RTX ",
+    typed=True,
 )  # fmt: skip
 def card_named(found: re.Match[str], at: Place) -> CardNamed:
     """Recognise nccl-tests' and CUDA's samples' headings, and PyTorch's report of the environment."""

@@ -131,6 +131,7 @@ class Visible(Event):
 @parses(
     r"\b(?P<name>(?:CUDA|NVIDIA)_VISIBLE_DEVICES)['\"]?\]? *[=:] *(?P<quote>['\"]?)(?P<value>[\w,.\-/]*)(?P=quote)",
     "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES",
+    typed=True,
 )  # fmt: skip
 def visible(found: re.Match[str], at: Place) -> Visible:
     """Recognise an export, an assignment before a command, and os.environ[…] = …."""

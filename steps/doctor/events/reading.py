@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from steps.doctor.events.base import Events, Parser, literals_of
 from steps.doctor.events.cleaning import plain, unstamped, utf8
+from steps.doctor.events.quoting import is_quoted
 from steps.doctor.events.search import Hit, Literals
 from steps.doctor.told import Place
 
@@ -108,7 +109,7 @@ class Reader:
                 if found.start() > window.first:
                     break
                 covered[key] = window.reaches(found.end())
-                if _ENDLESS.search(found[0]) or _is_quoted(window.text, found):
+                if _ENDLESS.search(found[0]) or is_quoted(window.text, found, typed=parser.typed):
                     continue
                 place = Place(source=source, text=_quoted(window.text, found), order=self._order, seconds=window.seconds)
                 event = parser.make(found, place)
@@ -120,16 +121,6 @@ class Reader:
 def _literals(parsers: tuple[Parser, ...]) -> Literals:
     """Return the search for the literals of these parsers, made once."""
     return Literals(literal.encode() for literal in literals_of(parsers))
-
-
-def _is_quoted(text: str, found: re.Match[str]) -> bool:
-    """Return whether a match stands between backticks in a line of prose; what compilers write so ends with an apostrophe."""
-    if "`" not in text:
-        return False
-    before = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
-    end = text.find("\n", found.end())
-    after = text[found.end() : len(text) if end < 0 else end]
-    return before.count("`") % 2 == 1 and "'" not in before.rpartition("`")[2] and "`" in after
 
 
 def _quoted(text: str, found: re.Match[str]) -> str:

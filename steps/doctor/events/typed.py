@@ -32,6 +32,7 @@ class Command(Event):
     rf"(?P<line>(?:(?:\S*/)?(?:{_TYPED})|\S+\.run|\S*/install\.sh) \S.*|\S+\.run)$",
     " install", ".run", "docker ", "podman ", "nerdctl ", "kubectl ", "oc exec", "crictl ", "singularity ", "apptainer ",
     "torchrun ", "mpirun ", "modprobe ", "prime-select ", "dkms ", "export ",
+    typed=True,
 )  # fmt: skip
 def command(found: re.Match[str], at: Place) -> Command | None:
     """Recognise a command line, with or without the prompt before it."""
