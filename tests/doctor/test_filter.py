@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,13 +13,15 @@ import msgspec
 import pytest
 
 from steps.doctor.events.all import parsers
-from steps.doctor.events.base import Event, Events, literals_of
+from steps.doctor.events.base import Event, Events, Parser, literals_of
 from steps.doctor.events.reading import Reader
 from steps.doctor.events.search import Hit
 from steps.doctor.told import Place
 from tests.doctor import kit
 
 NOWHERE = Place(source="", text="")
+LONG = 16_000
+"""Characters of one line, nearly all that are looked at."""
 ALL = frozenset(literal.encode() for literal in literals_of(parsers()))
 
 
@@ -80,3 +83,20 @@ def test_lines_of_all_cases_in_any_order_lose_no_event(seed: int) -> None:
     text = "\n".join(chance.choices(pieces, k=250))
     assert told(Reader(parsers(), Events()), text)
     assert lost(text) == []
+
+
+def hostile(literal: str) -> Iterator[str]:
+    """Yield long lines made of a literal and of what patterns repeat."""
+    for filling in ("/x", "a ", " ", "a", literal, f"{literal} x "):
+        much = filling * (LONG // len(filling))
+        yield f"{much}{literal}"
+        yield f"{literal}{much}"
+
+
+@pytest.mark.parametrize("parser", parsers(), ids=lambda parser: parser.make.__name__)
+def test_no_line_keeps_a_parser_busy(parser: Parser) -> None:
+    reads = Reader((parser,), Events())
+    began = time.process_time()
+    for line in hostile(min(parser.literals, key=len)):
+        reads.read("log", line)
+    assert time.process_time() - began < 3.0

@@ -28,19 +28,42 @@ class Parser(NamedTuple):
     typed: bool = False
 
 
+_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
+_MOST = {"\\s": 100, "\\S": 400, "\\w": 200, "\\d": 40}
+_MOST_OTHERS = 800
+"""How often one thing may be repeated: no message says more, and what is endless takes the square of a line's length, or its cube."""
+
+
 def said(pattern: str, flags: int = 0) -> re.Pattern[str]:
     """Return a pattern whose blanks match any white space, since programs and terminals break lines where they like.
 
-    A blank with a quantifier behind it keeps that one; one in brackets stands at their beginning and means itself.
+    A blank with a quantifier behind it keeps that one; one in brackets stands at their beginning and means itself. What a pattern
+    repeats without an end ends here.
     """
-    return re.compile(re.sub(r"(?<![\\\[]) +(?=([+*?{]?))", lambda blank: r"\s" if blank[1] else r"\s+", pattern), re.MULTILINE | flags)
+    broken = re.sub(r"(?<![\\\[]) +(?=([+*?{]?))", lambda blank: r"\s" if blank[1] else r"\s+", pattern)
+    return re.compile(_bounded(broken), re.MULTILINE | flags)
+
+
+def _bounded(pattern: str) -> str:
+    """Return a pattern in which no character and no set of them is repeated without an end."""
+    done: list[str] = []
+    repeatable = ""
+    for token in _TOKEN.findall(pattern):
+        if token in "*+" and repeatable:
+            done.append(f"{{{'1' if token == '+' else '0'},{_MOST.get(repeatable, _MOST_OTHERS)}}}")
+            repeatable = ""
+            continue
+        repeatable = token if token[0] in "\\[." and token not in ("\\b", "\\B") else ""
+        done.append(token)
+    return "".join(done)
 
 
 def parses(pattern: str, *literals: str, lines: int = 1, flags: int = 0, typed: bool = False) -> Callable[[Make], Parser]:
     """Make a parser of a function from a match and its place to an event (or `None`: not this one after all).
 
     Only lines that hold one of `literals` (written exactly so) are looked at; the match must begin in such a line and may reach over
-    `lines` lines. What stands behind a prompt, in a trace of a shell or in a comment counts with `typed` only. Of kernel messages the time stamps, and the `NVRM:` of the lines that go on, are gone by then.
+    `lines` lines. What stands behind a prompt, in a trace of a shell or in a comment counts with `typed` only.
+    Of kernel messages the time stamps, and the `NVRM:` of the lines that go on, are gone by then.
     """
 
     def made(make: Make) -> Parser:

@@ -254,7 +254,7 @@ class OperationRefused(Event):
     r"(?:[Uu]nable to|[Ff]ailed to|[Cc]annot|[Ss]etting|[Rr]esetting) (?!initialize|init\b|determine|properly)[^\n]{3,140}?"
     r"(?:Insufficient [Pp]ermissions?|NVML_ERROR_NO_PERMISSION)|"
     r"does not have permission to (?:change|set|reset|modify|profile)[^\n]{0,60}|"
-    r"nvmlDevice(?:Set|Reset|Clear|Modify)\w+.{0,500}?(?:Insufficient Permissions|NVMLError_NoPermission)",
+    r"nvmlDevice(?:Set|Reset|Clear|Modify)\w{1,60}\b.{0,500}?(?:Insufficient Permissions|NVMLError_NoPermission)",
     "nsufficient permission", "nsufficient Permission", "NO_PERMISSION", "does not have permission to", "nvmlDeviceSet", "nvmlDeviceReset",
     lines=10,
     flags=re.DOTALL,

@@ -116,7 +116,8 @@ def build_status(found: re.Match[str], at: Place) -> BuildFailed:
     r"Unable to build the NVIDIA kernel module|performing the step: \"Building kernel modules\"|"
     r"Building kernel modules[^\n]*(?:failed|error)|The kernel module failed to (?:build|compile)|"
     r"installed (?P<package>(?:nvidia-(?:dkms|kernel|open)|amdgpu-dkms)\S*) package post-installation script subprocess returned "
-    r"error exit status 10|Building rpms failed|Failed to (?:build|compile) (?:the )?akmod|(?P<akmod>akmod-nvidia\S*)[^\n]* failed",
+    r"error exit status 10|Building rpms failed|Failed to (?:build|compile) (?:the )?akmod|"
+    r"(?P<akmod>\bakmod-nvidia\S{0,60})(?!\S)[^\n]* failed",
     "build the NVIDIA kernel", "Building kernel modules", "kernel module failed to", "error exit status 10", "Building rpms failed",
     "akmod-nvidia", "compile akmod", "build akmod",
     lines=2,

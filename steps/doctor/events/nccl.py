@@ -57,7 +57,7 @@ class SharedMemoryFailed(Event):
 @parses(
     r"(?:(?P<verb>attaching|attach|open(?:ing)?) (?:to )?(?:the )?shared memory segment|(?:creat|extend|allocat)\w* .{0,30}shared memory|"
     r"failed to extend \S*/dev/shm/\S+|posix_fallocate failed|unable to (?:create|write|open|resize) .{0,60}(?:shm|shared memory|/torch_)|"
-    r"shm_open\w*|/dev/shm/\S+|Call to (?:f?truncate|mmap|shm_open\w*) failed)"
+    r"shm_open\w{0,20}\b|/dev/shm/\S{1,80}|Call to (?:f?truncate|mmap|shm_open\w*) failed)"
     r".{0,120}?(?P<why>No space left on device|\(28\)|error 28|No such file or directory|\(2\)(?!\d)|Cannot allocate memory)",
     "shared memory", "/shm/nccl", "posix_fallocate", "shm_open", "/torch_",
     lines=2,
@@ -238,7 +238,7 @@ class RegistrationFailed(Event):
 
 @parses(
     r"(?:ibv_(?:reg_(?:dmabuf_)?mr\w*|create_[cq][qp]|alloc_pd)\b(?:(?=.{0,40}(?:err|fail)).{0,300}?|.{0,120}?)|"
-    r"(?:fi_mr_reg\w*|rdma_reg_\w+|[Ff]ailed to register memory\b).{0,80}?)"
+    r"(?:\bfi_mr_reg\w*\b|\brdma_reg_\w+\b|[Ff]ailed to register memory\b).{0,80}?)"
     r"(?:Cannot allocate memory|ENOMEM|(?:errno|code)[ =:]*12\b)|"
     r"RLIMIT_MEMLOCK is \d+ bytes|set max locked memory|memlock limits are set too low",
     "ibv_", "RLIMIT_MEMLOCK", "max locked memory", "fi_mr_reg", "rdma_reg_", "ailed to register memory", "memlock limits",

@@ -35,7 +35,7 @@ class MokState(Event):
 
 
 @parses(
-    r"(?:(?P<file>\S+) )?is (?P<state>already enrolled|not enrolled|already in the enrollment request)",
+    r"(?:(?<!\S)(?P<file>\S+) )?is (?P<state>already enrolled|not enrolled|already in the enrollment request)",
     "is already enrolled", "is not enrolled", "in the enrollment request",
 )  # fmt: skip
 def mok_state(found: re.Match[str], at: Place) -> MokState:
@@ -48,8 +48,8 @@ class MokTrustFailed(Event):
 
 
 @parses(
-    r"[^\n]*(?:[Ff]ailed to|[Cc]ould not|[Cc]ouldn't|[Uu]nable to)[^\n]*\bMokListTrusted(?:RT)?\b|"
-    r"\bMokListTrusted(?:RT)?\b[^\n]*(?:failed|[Ff]ailure|Error|not set)",
+    r"(?:[Ff]ailed to|[Cc]ould not|[Cc]ouldn't|[Uu]nable to)[^\n]{0,300}\bMokListTrusted(?:RT)?\b|"
+    r"\bMokListTrusted(?:RT)?\b[^\n]{0,120}(?:failed|[Ff]ailure|Error|not set)",
     "MokListTrusted",
 )
 def trust_failed(found: re.Match[str], at: Place) -> MokTrustFailed:
