@@ -142,7 +142,9 @@ def _diagnosis(seen: Evidence, id: str, candidate: Candidate, part: Part, confid
 def _title(id: str, candidate: Candidate) -> Phrase:
     """Return what is the matter; a variant that is something else in plain words has a title of its own."""
     own = words(id, f"title-{candidate.variant}")
-    return phrase(own if candidate.variant and lookup("en", own) is not None else words(id, "title"))
+    if candidate.variant and lookup("en", own) is not None:
+        return Phrase(key=own, params=candidate.params)
+    return phrase(words(id, "title"))
 
 
 def _because(id: str, candidate: Candidate) -> Phrase:

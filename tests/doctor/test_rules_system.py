@@ -450,3 +450,25 @@ def test_what_only_looks_alarming_is_no_fault(name: str) -> None:
     made = HARMLESS[name]
     verdict = kit.judged(files=made.files, commands=made.commands, logs={"terminal.log": made.log} if made.log else {})
     assert verdict.healthy, [one.id for one in verdict.diagnoses]
+
+
+_DF = "Filesystem Size Used Avail Use% Mounted on\n/dev/sda2 100G {root} /\n/dev/sda1 974M {boot} /boot\n"
+_FULL_BOOT = "update-initramfs: failed for /boot/initrd.img-6.8.0-45-generic with 1.\ncp: error writing '/boot/initrd.img': No space left on device\n"
+_FULL_ROOT = "dpkg: error: failed to write '/usr/lib/libcuda.so': No space left on device\n"
+_FULL_PIP = "Collecting torch\nERROR: Could not install packages due to an OSError: [Errno 28] No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "id"),
+    [(_FULL_BOOT, "boot-partition-full"), (_FULL_ROOT, "disk-full-during-install"), (_FULL_PIP, "pip-temp-dir-full")],
+)
+def test_a_disk_that_has_room_now_was_full_then(log: str, id: str) -> None:
+    full = kit.judged(commands={"df -h": _DF.format(root="99G 0.2G 100%", boot="970M 4M 100%")}, logs={"a.log": log}).cause
+    roomy = kit.judged(commands={"df -h": _DF.format(root="20G 80G 20%", boot="200M 774M 21%")}, logs={"a.log": log}).cause
+    assert full is not None
+    assert roomy is not None
+    assert (full.id, roomy.id) == (id, id)
+    assert full.confidence >= 0.8
+    assert roomy.confidence <= 0.5
+    assert roomy.title.key.endswith("title-was-full")
+    assert any("df" in place.source for place in roomy.evidence)

@@ -48,13 +48,13 @@ def _bounded(pattern: str) -> str:
     """Return a pattern in which no character and no set of them is repeated without an end."""
     done: list[str] = []
     repeatable = ""
-    for token in _TOKEN.findall(pattern):
-        if token in "*+" and repeatable:
-            done.append(f"{{{'1' if token == '+' else '0'},{_MOST.get(repeatable, _MOST_OTHERS)}}}")
+    for part in _TOKEN.findall(pattern):
+        if part in ("*", "+") and repeatable:
+            done.append(f"{{{0 if part == '*' else 1},{_MOST.get(repeatable, _MOST_OTHERS)}}}")
             repeatable = ""
             continue
-        repeatable = token if token[0] in "\\[." and token not in ("\\b", "\\B") else ""
-        done.append(token)
+        repeatable = part if part[0] in "\\[." and part not in ("\\b", "\\B") else ""
+        done.append(part)
     return "".join(done)
 
 

@@ -17,6 +17,8 @@ _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - names in messages, no place to
 _SHARED = "/dev/shm"  # noqa: S108 - the same
 _SMALL_BOOT = 600 << 20
 """Bytes of a partition on which two kernels with their images hardly fit."""
+_ROOM_FOR_IMAGES, _ROOM_FOR_STACKS = 300 << 20, 20 << 30
+"""With so much room on the boot partition, or elsewhere, nothing that is installed here runs out of it."""
 _BOOT = re.compile(r"^/(?:boot|efi)\b")
 
 
@@ -24,6 +26,11 @@ def _boot(seen: Evidence) -> FileSystem | None:
     """Return the file system of the boot files, the fullest of several, or `None`."""
     mine = [one for one in seen.space if _BOOT.match(one.on)]
     return min(mine, key=lambda one: (not one.full, one.size), default=None)
+
+
+def _roomy(system: FileSystem | None, enough: int) -> bool:
+    """Return whether a file system has so much room now that what was too full before no longer is."""
+    return system is not None and system.free is not None and system.free >= enough
 
 
 @rule("boot-partition-full")
@@ -37,6 +44,9 @@ def boot_full(seen: Evidence) -> Answer:
     if full is not None:
         if full.path and full.path.startswith(_TEMPORARY[0]):
             return out(full)
+        place = boot or holding(seen.space, "/boot")
+        if _roomy(place, _ROOM_FOR_IMAGES):
+            return found(POSSIBLE, full, place, on="/boot", variant="was-full")
         return found(
             CERTAIN if image or boot or (full.path and _BOOT.match(full.path)) else STRONG,
             full,
@@ -59,6 +69,8 @@ def disk_full(seen: Evidence) -> Answer:
     if full is None:
         return None
     system = holding(seen.space, full.path) if full.path else next((one for one in seen.space if one.full), None)
+    if _roomy(system, _ROOM_FOR_STACKS):
+        return found(POSSIBLE, full, system, path=full.path or "/", variant="was-full")
     return found(CERTAIN if full.path or system else STRONG, full, system, path=full.path or (system.on if system else "/"))
 
 
@@ -78,6 +90,8 @@ def pip_full(seen: Evidence) -> Answer:
         key=lambda one: one.free or 0,
         default=None,
     )
+    if _roomy(tight, _ROOM_FOR_STACKS):
+        return found(POSSIBLE, full, ran, tight, on=tight.on if tight else "/", variant="was-full")
     if room is not None:
         return found(CERTAIN if ran or _by_installer(full) else STRONG, full, ran, tight, room, on=room.on)
     return found(STRONG - 0.05, full, ran, on="?", variant="unseen")
