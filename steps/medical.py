@@ -39,7 +39,9 @@ def document(verdict: Verdict, language: Language) -> dict[str, Any]:
             for one in verdict.open
         ],
         "asks": list(verdict.asks),
-        "foreign": {"there": verdict.foreign.there, "here": verdict.foreign.here} if verdict.foreign else None,
+        "foreign": {"what": verdict.foreign.what, "there": verdict.foreign.there, "here": verdict.foreign.here}
+        if verdict.foreign
+        else None,
         "unseen": [{"probe": one.probe, "reason": one.reason, "because": say(language, _unseen(one))} for one in verdict.unseen],
     }
 
@@ -97,7 +99,7 @@ def lines(verdict: Verdict, language: Language) -> Iterator[str]:
     """Yield the verdict for a reader: the cause first, then its evidence, what was ruled out, the repair, and the proof."""
     cause = verdict.cause
     if verdict.foreign is not None:
-        yield say(language, phrase("doctor.foreign", there=verdict.foreign.there, here=verdict.foreign.here))
+        yield say(language, phrase(f"doctor.foreign.{verdict.foreign.what}", there=verdict.foreign.there, here=verdict.foreign.here))
         yield ""
     if cause is None:
         yield say(language, phrase("doctor.healthy"))

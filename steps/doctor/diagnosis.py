@@ -118,10 +118,11 @@ class Open(Record):
 
 
 class Foreign(Record):
-    """A log that was handed over is of another machine, or of another time: no driver in it is one of this machine's."""
+    """A log that was handed over is of another machine, or of another time: no driver, card or kernel in it is one of this machine's."""
 
     there: str
     here: str
+    what: Literal["driver", "card", "kernel"] = "driver"
 
 
 class Verdict(Record):

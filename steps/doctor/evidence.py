@@ -10,7 +10,7 @@ from steps.detect import nvml
 from steps.detect.probes import Probes
 from steps.detect.smi import Smi
 from steps.doctor import texts
-from steps.doctor.diagnosis import Unseen
+from steps.doctor.diagnosis import Foreign, Unseen
 from steps.doctor.events.all import reader
 from steps.doctor.events.base import Event, Events
 from steps.doctor.events.nvml import NvmlError, NvmlTrouble
@@ -26,7 +26,7 @@ from steps.doctor.facts.repositories import Source, sources
 from steps.doctor.facts.space import FileSystem, file_systems
 from steps.doctor.facts.system import System, system
 from steps.doctor.facts.versions import Versions, versions
-from steps.doctor.past import foreign, in_one_version, overtaken
+from steps.doctor.past import foreign, in_log_overcome, in_one_version, overtaken
 from steps.doctor.told import Fact
 from steps.doctor.unseen import unseen
 from steps.host.base import Host
@@ -65,15 +65,30 @@ class Evidence:
         self.events: Events = self._reader.events
         told = versions(self.host, Events(), self.packages)
         works = in_one_version(told, self.packages, self.driver_answers)
-        self.foreign = foreign(self.events, self.handed, told)
+        cards = self.smi.gpus
+        self.foreign = self._foreign(told) if self.handed else None
+        self._before = self.events.only(self.handed) if self.handed else Events()
         log = self.host.run(("dmesg",), timeout=5)
-        self.events.drop(overtaken(self.events, self.handed, works=works, log_of_boot=log.status == 0 and "[" in log.stdout))
+        past = overtaken(
+            self.events,
+            self.handed,
+            works=works,
+            answering={gpu.address for gpu in cards if gpu.address},
+            log_of_boot=log.status == 0 and "[" in log.stdout,
+        )
+        self.events.drop(past)
+
+    def _foreign(self, told: Versions) -> Foreign | None:
+        """Return what shows that the logs which were handed over are not of this machine."""
+        running = self.system.kernel
+        kernels = {*(self.host.listdir("/lib/modules") or ()), *((running.value,) if running else ())}
+        return foreign(self.events, self.handed, told, kernels, {gpu.name for gpu in self.smi.gpus if gpu.name})
 
     def logs_alone(self) -> Evidence:
-        """Return what the logs that were handed over tell by themselves, on a machine of which nothing else is known."""
+        """Return what the logs that were handed over tell by themselves, the past included, where nothing else is known."""
         alone = Evidence(CapturedHost(Capture(schema="bringup/capture", version=1)))
-        alone.handed, alone.events = self.handed, self.events
-        alone.events.drop(lambda event: event.place.source not in self.handed)
+        alone.handed, alone.events = self.handed, self._before
+        alone.events.drop(in_log_overcome(alone.events))
         return alone
 
     def close(self) -> None:

@@ -30,10 +30,27 @@ _MOST_EVIDENCE = 8
 def judge(seen: Evidence) -> Verdict:
     """Return what is the matter with a machine; with another one's log, what that log tells, and nothing to be repaired here."""
     if seen.foreign is None:
-        return _judge(seen)
+        said = _judge(seen)
+        return _of_log(seen, said) if seen.handed and (said.cause is None or diagnoses()[said.cause.id].severity == _HARMLESS) else said
     told = _judge(seen.logs_alone())
     without = (msgspec.structs.replace(one, repair=Repair()) for one in told.diagnoses)
     return msgspec.structs.replace(told, diagnoses=tuple(without), asks=(), foreign=seen.foreign)
+
+
+def _of_log(seen: Evidence, said: Verdict) -> Verdict:
+    """Return the fault that a handed log shows by itself, where the machine shows none: that it is well now says nothing of then."""
+    told = _judge(seen.logs_alone())
+    cause = told.cause
+    if cause is None or diagnoses()[cause.id].severity == _HARMLESS:
+        return msgspec.structs.replace(told, unseen=said.unseen) if said.healthy and cause is not None and not cause.known else said
+    shown = msgspec.structs.replace(
+        cause,
+        known=False,
+        confidence=round(min(cause.confidence, POSSIBLE), 2),
+        because=phrase("doctor.unknown.log.because"),
+        repair=Repair(),
+    )
+    return Verdict(healthy=False, diagnoses=(shown,), asks=said.asks or cause.asks, unseen=said.unseen)
 
 
 def _judge(seen: Evidence) -> Verdict:

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from steps.doctor import numbers
 from steps.doctor.diagnosis import Foreign
 from steps.doctor.events.base import Event, Events
 from steps.doctor.events.builds import CompilerRefused
 from steps.doctor.events.dkms import BuildFailed, CodeError, HeadersMissing, OptionRefused
-from steps.doctor.events.kernel import ApiMismatch, Loading, ModuleMix
+from steps.doctor.events.faults import FellOff, GspTimeout, PowerUnitHalted, ResetWanted, Xid
+from steps.doctor.events.kernel import ApiMismatch, FirmwareMissing, InitFailed, Loading, ModuleMix, NoGpuFound
 from steps.doctor.events.nvml import NvmlError
-from steps.doctor.events.outcomes import SetUp
+from steps.doctor.events.outcomes import Booted, LogAsked, SetUp
+from steps.doctor.events.peers import CardNamed
 from steps.doctor.events.runs import Locked, NouveauRunning
+from steps.doctor.events.signatures import KeyRefused
 from steps.doctor.facts.packages import Packages
 from steps.doctor.facts.versions import Versions, fit
 
 _OVERTAKEN = (ApiMismatch, ModuleMix, NvmlError, BuildFailed, CodeError, HeadersMissing, OptionRefused, CompilerRefused, NouveauRunning)
 """What a driver that works, in one version everywhere, has behind it."""
+_OF_A_CARD = (Xid, FellOff, InitFailed)
+"""What a card has behind it that answers after its driver was loaded anew."""
+_OF_A_BOOT = (*_OF_A_CARD, ApiMismatch, ModuleMix, KeyRefused, ResetWanted, GspTimeout, PowerUnitHalted, NoGpuFound, FirmwareMissing)
+"""What the kernel says of itself: true until the machine is started anew."""
+_EARLIER = re.compile(r"^(?:log )?\S*journalctl\b.*(?:-b|--boot)[ =]?-[1-9]")
 _WRITTEN = ("/var/log/", "/var/lib/dkms/")
 _KERNELS = re.compile(r"/var/log/(?:kern|messages|syslog|dmesg)[\w.-]*$")
 _STARTED = re.compile(r"^Log started: .*$", re.MULTILINE)
@@ -48,29 +56,53 @@ def in_one_version(versions: Versions, packages: Packages, answers: bool | None)
     return all(fit(one, versions.loaded[0]) for one in told) and not any(row.half for row in packages.driver())
 
 
-def foreign(events: Events, handed: set[str], versions: Versions) -> Foreign | None:
-    """Return that the driver which handed logs tell of is none that is here; `None` where one of its versions is, or nothing is known."""
+def foreign(events: Events, handed: set[str], versions: Versions, kernels: set[str], cards: set[str]) -> Foreign | None:
+    """Return what shows that handed logs are of another machine or time: driver, cards or kernel in them are none that is here.
+
+    `None` where one of its versions is here, or nothing is known. `kernels` are those that are installed, `cards` the names of the cards.
+    """
     here = [one.value for one in (*versions.loaded, *versions.on_disk, *versions.user)]
     mismatches = [event for event in events.all(ApiMismatch) if event.place.source in handed]
     there = [version for event in mismatches for version in (event.client, event.module) if version]
     there += [event.library for event in events.all(NvmlError) if event.library and event.place.source in handed]
     there += [event.version for event in events.all(Loading) if event.place.source in handed]
-    if not here or not there or any(numbers.agree(one, other) for one in there for other in here):
-        return None
-    return Foreign(there=there[0], here=here[0])
+    if here and there:
+        same = any(numbers.agree(one, other) for one in there for other in here)
+        return None if same else Foreign(there=there[0], here=here[0])
+    named = [_card(event.name) for event in events.all(CardNamed) if event.place.source in handed]
+    if named and cards and not set(named) & {_card(one) for one in cards}:
+        return Foreign(there=named[0], here=min(cards), what="card")
+    started = [event.kernel for event in events.all(Booted) if event.kernel and event.place.source in handed]
+    if started and kernels and not set(started) & kernels:
+        return Foreign(there=started[-1], here=max(kernels), what="kernel")
+    return None
 
 
-def overtaken(events: Events, handed: set[str], *, works: bool, log_of_boot: bool) -> Callable[[Event], bool]:
+def _card(name: str) -> str:
+    """Return a card's name without its maker's."""
+    return re.sub(r"^NVIDIA +", "", name).strip().casefold()
+
+
+def overtaken(events: Events, handed: set[str], *, works: bool, answering: set[str], log_of_boot: bool) -> Callable[[Event], bool]:
     """Return the test for events that are of the past.
 
-    `works`: the driver answers in one version everywhere. `log_of_boot`: the kernel's log of this boot was read itself.
+    `works`: the driver answers in one version everywhere. `answering`: the addresses of the cards that do. `log_of_boot`: the kernel's
+    log of this boot was read itself.
     """
-    done = {one.place.source: one.place.order for one in events.all(SetUp)}
+    overcome = in_log_overcome(events)
+    boots = _last(events.all(Booted))
+    loads = _last(events.all(Loading)) if works else {}
 
     def past(event: Event) -> bool:
         source = event.place.source
-        if isinstance(event, Locked):
-            return event.place.order < done.get(source, 0)
+        if overcome(event):
+            return True
+        # The kernel's ring is of one boot; everything else may hold several.
+        several = source in handed or source.startswith(("journalctl", "/var/log/"))
+        if several and isinstance(event, _OF_A_BOOT) and (event.place.order < boots.get(source, 0) or _of_an_old_boot(events, event)):
+            return True
+        if several and isinstance(event, _OF_A_CARD) and event.place.order < loads.get(source, 0) and _is_back(event.address, answering):
+            return True
         if source in handed:
             return False
         if log_of_boot and _KERNELS.match(source):
@@ -78,3 +110,30 @@ def overtaken(events: Events, handed: set[str], *, works: bool, log_of_boot: boo
         return works and isinstance(event, _OVERTAKEN) and (source == "dmesg" or source.startswith(_WRITTEN))
 
     return past
+
+
+def in_log_overcome(events: Events) -> Callable[[Event], bool]:
+    """Return the test for events that later success in the same log ended."""
+    done = _last(events.all(SetUp))
+    return lambda event: isinstance(event, Locked) and event.place.order < done.get(event.place.source, 0)
+
+
+def _last(events: Iterable[Event]) -> dict[str, int]:
+    """Return where in each source the last of some events stands."""
+    return {one.place.source: one.place.order for one in events}
+
+
+def _of_an_old_boot(events: Events, event: Event) -> bool:
+    """Return whether a line is part of what somebody asked of the log of an earlier boot."""
+    if _EARLIER.search(event.place.source):
+        return True
+    asked = [one for one in events.all(LogAsked) if one.place.source == event.place.source and one.place.order < event.place.order]
+    return bool(asked) and asked[-1].old
+
+
+def _is_back(address: str | None, answering: set[str]) -> bool:
+    """Return whether a card answers that a line tells of; one that names none tells of any."""
+    if address is None:
+        return bool(answering)
+    short = address.lower().removeprefix("pci:").partition(".")[0]
+    return any(one.lower().partition(".")[0].endswith(short[-7:]) for one in answering)

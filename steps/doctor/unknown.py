@@ -7,8 +7,13 @@ from typing import Literal
 
 from steps.catalog.diagnoses import diagnoses
 from steps.doctor.diagnosis import Diagnosis
+from steps.doctor.events.base import Event
 from steps.doctor.events.complaints import Complaint
+from steps.doctor.events.dkms import BuildFailed, HeadersMissing
+from steps.doctor.events.faults import FellOff, GspTimeout, PowerUnitHalted, ResetWanted, Xid
+from steps.doctor.events.kernel import InitFailed, InsertFailed, NoGpuFound
 from steps.doctor.events.nvml import NvmlError
+from steps.doctor.events.signatures import KeyRefused
 from steps.doctor.evidence import Evidence
 from steps.doctor.rules.base import WEAK, Candidate
 from steps.doctor.told import Place, fact
@@ -30,6 +35,13 @@ _ASKS: dict[Silence, tuple[str, ...]] = {
     "lost": ("dmesg", "nvidia-smi -q", "lspci -vvv"),
     "failing": ("dmesg", "which -a nvidia-smi", "ldconfig -p", "nvidia-smi -q"),
 }
+_ALARMS: tuple[type[Event], ...] = (
+    Complaint, NvmlError, Xid, InitFailed, KeyRefused, HeadersMissing, FellOff, ResetWanted, GspTimeout, PowerUnitHalted, NoGpuFound,
+    InsertFailed, BuildFailed,
+)  # fmt: skip
+"""What in a log must not pass for health, though no rule made a cause of it."""
+_OF_THE_PROGRAM = frozenset((8, 13, 31, 43, 45))
+"""Xids that mostly a program causes: it is stopped, and the card goes on."""
 _LAST = "nvidia-bug-report.sh"
 """NVIDIA's own collection of all logs, for when everything else was asked."""
 _BY_FILES = ("dpkg", "rpm", "lsmod", "uname", "cat", "ls")
@@ -89,23 +101,34 @@ def _said(seen: Evidence) -> Place:
 
 
 def unexplained(seen: Evidence, harmless: dict[str, Candidate]) -> Diagnosis | None:
-    """Return that a log which was handed over ends in an error that nothing here explains, or `None`."""
+    """Return that a log which was handed over tells of an error that nothing here explains, or `None`.
+
+    One whose meaning is known goes before those that merely end the log.
+    """
     quoted = {told.place.text for one in harmless.values() for told in one.facts}
-    lines = [event for kind in (Complaint, NvmlError) for event in seen.all(kind) if event.place.source in seen.handed]
+    lines = [event for kind in _ALARMS for event in seen.all(kind) if event.place.source in seen.handed]
     strange = [event for event in lines if not any(event.place.text in text or text in event.place.text for text in quoted)]
     if not strange:
         return None
-    last = max(strange, key=lambda event: event.place.order).place
+    last = max(strange, key=lambda event: (_meaning(event) is not None, event.place.order))
+    words = f"doctor.unknown.line-{meaning}" if (meaning := _meaning(last)) else "doctor.unknown.line"
     return Diagnosis(
         id="none",
         part="cause",
         severity="not-a-fault",
         confidence=0.0,
-        title=phrase("doctor.unknown.line.title", line=last.text.splitlines()[-1].strip()[:200]),
-        because=phrase("doctor.unknown.line.because"),
-        evidence=(last,),
+        title=phrase(f"{words}.title", line=last.place.text.splitlines()[-1].strip()[:200]),
+        because=phrase(f"{words}.because"),
+        evidence=(last.place,),
         known=False,
     )
+
+
+def _meaning(event: Event) -> str | None:
+    """Return which sentence says what a line means; `None` where nobody knows."""
+    if isinstance(event, Xid):
+        return "stopped" if event.number in _OF_THE_PROGRAM else None
+    return event.meaning if isinstance(event, Complaint) else None
 
 
 def _asks(seen: Evidence, wanted: tuple[str, ...]) -> tuple[str, ...]:

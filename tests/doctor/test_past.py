@@ -152,3 +152,75 @@ def test_what_a_search_found_did_happen(log: str) -> None:
     cause = verdict(log).cause
     assert cause is not None
     assert cause.id == "gpu-fell-off-bus"
+
+
+LOST = "[ 9000.1] NVRM: Xid (PCI:0000:01:00): 79, pid=1, GPU has fallen off the bus.\n"
+ANEW = "[    0.000000] Linux version 5.15.0-91-generic (buildd@lcy02) (gcc 11.4.0)\n"
+LOADED = "[    5.2] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.288.01  Wed Nov 1\n"
+
+
+@pytest.mark.parametrize(
+    "log",
+    [LOST + ANEW + LOADED, LOST + "-- Boot 3f2a --\n" + LOADED, LOST + LOADED, f"$ sudo journalctl -k -b -1\n{LOST}"],
+    ids=("kern.log", "journal", "reloaded", "last-boot"),
+)
+def test_a_fault_of_an_earlier_boot_is_told_and_not_repaired(log: str) -> None:
+    said = verdict(log)
+    assert said.cause is not None
+    assert (said.healthy, said.cause.id, said.cause.known) == (False, "gpu-fell-off-bus", False)
+    assert said.cause.confidence <= 0.5
+    assert said.cause.because.key == "doctor.unknown.log.because"
+    assert said.cause.repair.steps == ()
+
+
+@pytest.mark.parametrize("log", [ANEW + LOADED + LOST, LOST, f"$ dmesg\n{LOST}", "$ cat /proc/version\nLinux version 5.15.0\n" + LOST])
+def test_a_fault_after_the_last_boot_is_one_now(log: str) -> None:
+    cause = verdict(log).cause
+    assert cause is not None
+    assert (cause.id, cause.known) == ("gpu-fell-off-bus", True)
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("modprobe: ERROR: could not insert 'nvidia': Key was rejected by service", None),
+        ("[ 5.1] NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x26:0x56:1474)", None),
+        ("[ 5.1] NVRM: Xid (PCI:0000:01:00): 43, pid=2, Ch 00000010", "doctor.unknown.line-stopped.title"),
+        ("[ 5.1] NVRM: Xid (PCI:0000:01:00): 8, pid=2, Channel 00000010", None),
+        ("[rank1]:[E ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)", None),
+        (
+            "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.6, please update your driver",
+            "doctor_gpu.driver-too-old-for-cuda.title",
+        ),
+        ("[ 5.1] Out of memory: Killed process 4242 (python) total-vm:90GB, anon-rss:60GB", "doctor.unknown.line-memory.title"),
+        ("Error! Your kernel headers for kernel 6.8.0-45-generic cannot be found.", None),
+        ("/bin/sh: 1: gcc-13: not found", "doctor.unknown.line-program.title"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB", "doctor.unknown.line-gpu-memory.title"),
+        ("E: Type '<!DOCTYPE' is not known on line 1 in source list /etc/apt/sources.list.d/x.list", "doctor.unknown.line-page.title"),
+        ("E: Package 'nvidia-driver-550' has no installation candidate", "doctor.unknown.line-package.title"),
+        ("error: externally-managed-environment", "doctor.unknown.line-managed.title"),
+        ("OSError: CUDA_HOME environment variable is not set.", "doctor.unknown.line-toolkit.title"),
+        ("ImportError: /x/flash_attn_2_cuda.so: undefined symbol: _ZN3c104cuda9SetDeviceEi", "doctor.unknown.line-extension.title"),
+        (
+            "ERROR: modpost: GPL-incompatible module nvidia.ko uses GPL-only symbol 'x'",
+            "doctor_system.driver-does-not-build-on-kernel.title",
+        ),
+    ],
+)
+def test_a_fault_in_a_log_is_never_called_health(line: str, key: str | None) -> None:
+    said = verdict(f"a first line\n{line}\nand more\n")
+    assert not said.healthy, line
+    assert said.cause is not None
+    assert key in (None, said.cause.title.key)
+
+
+def test_a_log_with_other_cards_or_another_kernel_is_of_another_machine() -> None:
+    others = verdict("GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\n" + LOST)
+    assert others.foreign is not None
+    assert (others.foreign.what, others.foreign.there) == ("card", "h100 80gb hbm3")
+    kernel = verdict(ANEW.replace("5.15.0-91", "6.1.0-1") + LOST)
+    assert kernel.foreign is not None
+    assert kernel.foreign.what == "kernel"
+    for said in (others, kernel):
+        assert said.cause is not None
+        assert (said.cause.id, said.cause.known, said.cause.repair.steps) == ("gpu-fell-off-bus", True, ())

@@ -453,7 +453,7 @@ def test_what_only_looks_alarming_is_no_fault(name: str) -> None:
 
 
 _DF = "Filesystem Size Used Avail Use% Mounted on\n/dev/sda2 100G {root} /\n/dev/sda1 974M {boot} /boot\n"
-_FULL_BOOT = "update-initramfs: failed for /boot/initrd.img-6.8.0-45-generic with 1.\ncp: error writing '/boot/initrd.img': No space left on device\n"
+_FULL_BOOT = "update-initramfs: failed for /boot/initrd.img-6.8.0 with 1.\ncp: error writing '/boot/initrd.img': No space left on device\n"
 _FULL_ROOT = "dpkg: error: failed to write '/usr/lib/libcuda.so': No space left on device\n"
 _FULL_PIP = "Collecting torch\nERROR: Could not install packages due to an OSError: [Errno 28] No space left on device\n"
 

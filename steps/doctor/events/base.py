@@ -120,6 +120,14 @@ class Events:
                 for event in left:
                     fresh.add(event)
 
+    def only(self, sources: Iterable[str]) -> Events:
+        """Return the events of these sources by themselves, as they are now."""
+        found, wanted = Events(), frozenset(sources)
+        for (_, source), kept in self._kept.items():
+            for event in kept.all() if source in wanted else ():
+                found.add(event)
+        return found
+
     def all(self, kind: type[E]) -> tuple[E, ...]:
         """Return the events of a kind in the order of reading; of a flood in one source the first 150 and the last 50."""
         found = [event for (its, _), kept in self._kept.items() if its is kind for event in kept.all() if isinstance(event, kind)]
