@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from steps.host.base import Host, Result
@@ -69,6 +69,7 @@ class Probes:
         self.glob = host.glob
         self._answers: dict[tuple[str, ...], _Answer] = {}
         self._hung: set[str] = set()
+        self._told: tuple[tuple[str, ...], ...] = ()
         self._turn = threading.BoundedSemaphore(_MOST_AT_ONCE)
 
     def ahead(self, *commands: tuple[str, ...], timeout: float = 10.0) -> None:
@@ -81,6 +82,13 @@ class Probes:
                 answer.result()
             else:
                 answer.begin(self._turn)
+
+    def tell(self, answers: Mapping[tuple[str, ...], str]) -> None:
+        """Take over what a person says that commands printed here: it counts before what the host would say."""
+        for argv, output in answers.items():
+            self._answers[argv] = _Answer(partial(Result, stdout=output, status=0))
+            self._answers[argv].result()
+        self._told = tuple(dict.fromkeys((*self._told, *answers)))
 
     def run(self, argv: tuple[str, ...], *, timeout: float = 10.0) -> Result:
         """Return what the command printed, the first time it was asked; a program that hung once is not asked in other words."""
@@ -95,9 +103,9 @@ class Probes:
     def forms(self, wanted: Callable[[tuple[str, ...]], bool], *usual: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
         """Return the command lines that answer a question, to be run: the recorded ones that are `wanted`, in their order.
 
-        Of a recording nothing else can be had; where programs can be asked, it is the `usual` ones.
+        Of a recording nothing else can be had; where programs can be asked, it is the `usual` ones, unless a person told of some.
         """
-        recorded = tuple(argv for argv in self.host.recorded() if wanted(argv))
+        recorded = tuple(argv for argv in dict.fromkeys((*self._told, *self.host.recorded())) if wanted(argv))
         return recorded or (() if self.host.rehearsal else usual)
 
     def asked(self) -> tuple[tuple[str, ...], ...]:

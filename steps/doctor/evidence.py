@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TypeVar
 
@@ -27,11 +27,14 @@ from steps.doctor.facts.space import FileSystem, file_systems
 from steps.doctor.facts.system import System, system
 from steps.doctor.facts.versions import Versions, versions
 from steps.doctor.past import foreign, in_log_overcome, in_one_version, overtaken
-from steps.doctor.told import Fact
+from steps.doctor.told import CONTAINER, Fact
 from steps.doctor.unseen import unseen
 from steps.host.base import Host
 from steps.host.captured import Capture, CapturedHost
+from steps.host.files import decoded
 from steps.host.hurried import Hurried
+from steps.host.transcript import MOST as MOST_PASTED
+from steps.host.transcript import answered
 
 PATIENCE = 16.0
 """Seconds after which no probe is waited for any more: what is then not known hangs, and that is worth saying."""
@@ -58,15 +61,22 @@ class Evidence:
         self._heard: set[tuple[str, ...]] = set()
         texts.ahead(self.host)
         self._reader = reader()
+        answers: dict[tuple[str, ...], str] = {}
         for name, blocks in logs:
             self.handed.add(name)
-            self._reader.read_blocks(name, blocks)
+            start = bytearray()
+            self._reader.read_blocks(name, _kept(blocks, start))
+            if not name.startswith(CONTAINER) and len(start) <= MOST_PASTED:
+                answers |= answered(decoded(bytes(start)))
         texts.read(self.host, self._reader, now=now, since=since)
         self.events: Events = self._reader.events
         told = versions(self.host, Events(), self.packages)
         works = in_one_version(told, self.packages, self.driver_answers)
         cards = self.smi.gpus
         self.foreign = self._foreign(told) if self.handed else None
+        self._answers = answers
+        if answers and self.foreign is None:
+            self._take(answers)
         self._before = self.events.only(self.handed) if self.handed else Events()
         log = self.host.run(("dmesg",), timeout=5)
         past = overtaken(
@@ -84,9 +94,16 @@ class Evidence:
         kernels = {*(self.host.listdir("/lib/modules") or ()), *((running.value,) if running else ())}
         return foreign(self.events, self.handed, told, kernels, {gpu.name for gpu in self.smi.gpus if gpu.name})
 
+    def _take(self, answers: Mapping[tuple[str, ...], str]) -> None:
+        """Let what a person printed here answer before the machine does; what was worked out before is worked out anew."""
+        self.host.tell(answers)
+        for name in [name for name, value in vars(Evidence).items() if isinstance(value, cached_property)]:
+            vars(self).pop(name, None)
+
     def logs_alone(self) -> Evidence:
         """Return what the logs that were handed over tell by themselves, the past included, where nothing else is known."""
         alone = Evidence(CapturedHost(Capture(schema="bringup/capture", version=1)))
+        alone._take(self._answers)
         alone.handed, alone.events = self.handed, self._before
         alone.events.drop(in_log_overcome(alone.events))
         return alone
@@ -212,4 +229,11 @@ class Evidence:
 
     def asked(self, *argv: str) -> bool:
         """Return whether a probe was recorded, or has been run here."""
-        return argv in (self.host.host.recorded() if self.rehearsal else self.host.asked())
+        return argv in self._answers or argv in (self.host.host.recorded() if self.rehearsal else self.host.asked())
+
+
+def _kept(blocks: Iterable[bytes], start: bytearray) -> Iterator[bytes]:
+    """Yield the blocks, and keep in `start` what they begin with, a little more than a pasted session may have."""
+    for block in blocks:
+        start += block[: MOST_PASTED + 1 - len(start)]
+        yield block

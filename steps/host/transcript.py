@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-_MOST = 1 << 20
+MOST = 1 << 20
 """A longer text is a log, not what somebody pasted."""
 _PROMPT = re.compile(
     r"^(?P<before>(?:\([\w.+-]+\) ?)?(?:\[?[\w.-]+@(?P<host>[\w.-]+)[^$#%\n]{0,60}|[~/][^\s$#%]{0,60}|))[ ]?[$#%❯➜] ?(?P<line>\S[^\n]*)$",
@@ -62,9 +62,35 @@ def session(text: str) -> Session:
     return Session(commands, files)
 
 
+_KNOWN: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
+    (
+        ("dkms", "status"),
+        re.compile(r"\A\s*(?:[\w.-]+(?:/|, ?)\d[^,:\s]*(?:, ?[^,:\s]+, ?\w+)?: ?(?:added|built|installed)\b[^\n]*(?:\n+|\Z))+\Z"),
+    ),
+    (
+        ("lspci", "-nnk"),
+        re.compile(r"\A\s*[0-9a-f:.]{7,12} [^\n]+\[[0-9a-f]{4}\]: [^\n]+\[[0-9a-f]{4}:[0-9a-f]{4}\][\s\S]*Kernel driver in use:"),
+    ),
+    (("lsmod",), re.compile(r"\A\s*Module +Size +Used by\b")),
+    (("modinfo", "nvidia"), re.compile(r"\A\s*filename: +\S*nvidia\S*\.ko[\s\S]*^version: ", re.MULTILINE)),
+    (("mokutil", "--sb-state"), re.compile(r"\A\s*SecureBoot (?:enabled|disabled)\s*(?:\n[^\n]{0,80}\s*)?\Z")),
+    (("dpkg", "-l"), re.compile(r"\A[\s\S]{0,400}^\|\|/ Name ", re.MULTILINE)),
+    (("ldconfig", "-p"), re.compile(r"\A\s*\d+ libs found in cache")),
+    (("df", "-h"), re.compile(r"\A\s*Filesystem +Size +Used +Avail +Use% +Mounted on\b")),
+)
+"""How the output of a command looks that fills a file by itself."""
+
+
+def answered(text: str) -> Mapping[tuple[str, ...], str]:
+    """Return the commands that a handed text answers: those of a session, or the one whose output it is."""
+    if len(text) > MOST:
+        return {}
+    return session(text).commands or {argv: text for argv, looks in _KNOWN if looks.search(text)}
+
+
 def _steps(text: str) -> Iterator[tuple[str, str, bool]]:
     """Yield each typed line with what follows up to the next one, and whether there is a next one: then that is all of it."""
-    if len(text) > _MOST:
+    if len(text) > MOST:
         return
     typed = list(_PROMPT.finditer(text))
     for at, found in enumerate(typed):

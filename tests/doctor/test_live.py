@@ -10,7 +10,7 @@ import pytest
 from steps.doctor.diagnosis import Verdict
 from steps.doctor.evidence import Evidence
 from steps.doctor.judge import judge
-from steps.host.captured import Capture, Recorded
+from steps.host.captured import Capture, CapturedHost, Recorded
 from steps.host.local import LocalHost
 from tests.doctor import kit, live
 from tests.doctor.kit import Case
@@ -73,3 +73,40 @@ def test_what_a_shell_would_fill_in_or_answer_is_answered_without_one(tmp_path: 
     assert "CUDA_VISIBLE_DEVICES=-1\n" in host.run(("env",)).stdout
     shell = subprocess.run(["/bin/bash", "-c", "ulimit -l"], capture_output=True, text=True, check=True)
     assert host.run(("ulimit", "-l")).stdout == shell.stdout
+
+
+_SILENT = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n"
+_LSPCI = (
+    "01:00.0 VGA compatible controller [0300]: NVIDIA Corporation GA102 [GeForce RTX 3090] [10de:2204] (rev a1)\n"
+    "\tSubsystem: Device [1458:403b]\n\tKernel driver in use: vfio-pci\n\tKernel modules: nvidiafb, nouveau\n"
+)
+
+
+@pytest.mark.parametrize("host", [live.AnsweringHost, CapturedHost])
+@pytest.mark.parametrize("log", [_LSPCI, f"me@box:~$ lspci -nnk\n{_LSPCI}me@box:~$\n"], ids=("output", "session"))
+def test_what_the_doctor_asked_for_is_an_answer_when_it_comes_as_a_log(host: type[CapturedHost], log: str) -> None:
+    failed = {"nvidia-smi": Recorded(stdout=_SILENT, status=9), "nvidia-smi -q": Recorded(stdout=_SILENT, status=9)}
+    said = []
+    for logs in ((), (("log", (log.encode(),)),)):
+        seen = Evidence(host(Capture(schema="bringup/capture", version=1, commands=failed)), logs)
+        said.append(judge(seen))
+        seen.close()
+    before, after = said
+    assert before.cause is not None
+    assert not before.cause.known
+    assert after.cause is not None
+    assert (after.cause.id, after.cause.known) == ("vfio-owns-gpu", True)
+    assert any(place.source.startswith("lspci") for place in after.cause.evidence)
+
+
+def test_a_list_that_was_handed_over_is_not_asked_for_again() -> None:
+    failed = {"nvidia-smi": Recorded(stdout=_SILENT, status=9), "nvidia-smi -q": Recorded(stdout=_SILENT, status=9)}
+    asks = []
+    for log in ("nothing\n", "nvidia/550.54.14, 6.8.0-31-generic, x86_64: installed\n"):
+        seen = Evidence(live.AnsweringHost(Capture(schema="bringup/capture", version=1, commands=failed)), (("log", (log.encode(),)),))
+        asks.append(judge(seen).asks)
+        told = seen.modules.dkms
+        seen.close()
+    assert "dkms status" in asks[0]
+    assert "dkms status" not in asks[1]
+    assert [(one.module, one.version, one.kernel) for one in told or ()] == [("nvidia", "550.54.14", "6.8.0-31-generic")]

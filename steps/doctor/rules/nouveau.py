@@ -47,7 +47,7 @@ def _wanted(seen: Evidence) -> Told | None:
 
 def offered(seen: Evidence) -> Iterator[Fact]:
     """Yield the bus's words that NVIDIA's module is installed and would take the card as well."""
-    for argv in seen.host.host.recorded():
+    for argv in seen.host.forms(lambda argv: argv[0] == "lspci"):
         for block in _CARD.finditer(seen.host.run(argv).stdout) if argv[0] == "lspci" else ():
             modules = re.search(r"Kernel modules: [^\n]*\bnvidia(?:_drm|_current\w*)?(?=[,\s]|$)[^\n]*", block["rest"])
             if modules:
