@@ -13,15 +13,20 @@ from steps.doctor.events.dkms import BuildFailed, CodeError, HeadersMissing, Opt
 from steps.doctor.events.faults import FellOff, GspTimeout, PowerUnitHalted, ResetWanted, Xid
 from steps.doctor.events.kernel import ApiMismatch, FirmwareMissing, InitFailed, Loading, ModuleMix, NoGpuFound
 from steps.doctor.events.nvml import NvmlError
-from steps.doctor.events.outcomes import Booted, LogAsked, SetUp
+from steps.doctor.events.outcomes import Booted, CardsListed, LogAsked, Proceeded, Reached, SetUp
 from steps.doctor.events.peers import CardNamed
+from steps.doctor.events.repositories import BadSignature, Failed, HashMismatch, KeyMissing, NoRelease, TlsFailed
 from steps.doctor.events.runs import Locked, NouveauRunning
 from steps.doctor.events.signatures import KeyRefused
+from steps.doctor.events.typed import Command
 from steps.doctor.facts.packages import Packages
 from steps.doctor.facts.versions import Versions, fit
 
 _OVERTAKEN = (ApiMismatch, ModuleMix, NvmlError, BuildFailed, CodeError, HeadersMissing, OptionRefused, CompilerRefused, NouveauRunning)
 """What a driver that works, in one version everywhere, has behind it."""
+_OF_REPOSITORIES = (KeyMissing, BadSignature, HashMismatch, NoRelease, Failed, TlsFailed)
+"""What a repository has behind it that gives its list afterwards."""
+_CONTAINERS = frozenset(("docker", "podman", "nerdctl", "kubectl", "oc", "crictl"))
 _OF_A_CARD = (Xid, FellOff, InitFailed)
 """What a card has behind it that answers after its driver was loaded anew."""
 _OF_A_BOOT = (*_OF_A_CARD, ApiMismatch, ModuleMix, KeyRefused, ResetWanted, GspTimeout, PowerUnitHalted, NoGpuFound, FirmwareMissing)
@@ -114,8 +119,27 @@ def overtaken(events: Events, handed: set[str], *, works: bool, answering: set[s
 
 def in_log_overcome(events: Events) -> Callable[[Event], bool]:
     """Return the test for events that later success in the same log ended."""
-    done = _last(events.all(SetUp))
-    return lambda event: isinstance(event, Locked) and event.place.order < done.get(event.place.source, 0)
+    done = _last((*events.all(SetUp), *events.all(Proceeded)))
+    listed = _last(events.all(CardsListed))
+    reached = events.all(Reached)
+    inside = {one.place.source for one in events.all(Command) if one.program in _CONTAINERS}
+
+    def over(event: Event) -> bool:
+        source, order = event.place.source, event.place.order
+        if isinstance(event, Locked):
+            return order < done.get(source, 0)
+        if isinstance(event, _OF_REPOSITORIES):
+            return any(one.place.source == source and order < one.place.order and _lies_below(event.url, one.url) for one in reached)
+        # What fails inside of a container is not mended by a card that the host lists.
+        if isinstance(event, ApiMismatch) or (isinstance(event, NvmlError) and event.trouble == "mismatch"):
+            return source not in inside and order < listed.get(source, 0)
+        return False
+
+    return over
+
+
+def _lies_below(url: str | None, above: str) -> bool:
+    return url is not None and url.rstrip("/").startswith(above.rstrip("/"))
 
 
 def _last(events: Iterable[Event]) -> dict[str, int]:

@@ -101,7 +101,7 @@ def test_what_the_doctor_asked_for_is_an_answer_when_it_comes_as_a_log(host: typ
 
 def test_a_list_that_was_handed_over_is_not_asked_for_again() -> None:
     failed = {"nvidia-smi": Recorded(stdout=_SILENT, status=9), "nvidia-smi -q": Recorded(stdout=_SILENT, status=9)}
-    asks = []
+    asks, told = [], None
     for log in ("nothing\n", "nvidia/550.54.14, 6.8.0-31-generic, x86_64: installed\n"):
         seen = Evidence(live.AnsweringHost(Capture(schema="bringup/capture", version=1, commands=failed)), (("log", (log.encode(),)),))
         asks.append(judge(seen).asks)

@@ -224,3 +224,42 @@ def test_a_log_with_other_cards_or_another_kernel_is_of_another_machine() -> Non
     for said in (others, kernel):
         assert said.cause is not None
         assert (said.cause.id, said.cause.known, said.cause.repair.steps) == ("gpu-fell-off-bus", True, ())
+
+
+HELD = WAITED.partition("Reading")[0]
+SUMMARY = "0 upgraded, 0 newly installed, 0 to remove and 12 not upgraded.\n"
+NO_KEY = (
+    "Err:3 https://nvidia.github.io/libnvidia-container/stable/deb/amd64  InRelease\n"
+    "  The following signatures couldn't be verified because the public key is not available: NO_PUBKEY DDCAE044F796ECB0\n"
+    "W: GPG error: https://nvidia.github.io/libnvidia-container/stable/deb/amd64  InRelease: The following signatures couldn't be "
+    "verified because the public key is not available: NO_PUBKEY DDCAE044F796ECB0\n"
+)
+HIT = "Hit:1 https://nvidia.github.io/libnvidia-container/stable/deb/amd64  InRelease\nReading package lists...\n"
+OTHER_HIT = "Hit:4 http://archive.ubuntu.com/ubuntu jammy InRelease\nReading package lists...\n"
+DIFFERS = "Failed to initialize NVML: Driver/library version mismatch\n"
+LISTED = "GPU 0: NVIDIA GeForce RTX 3080 (UUID: GPU-aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee)\n"
+
+
+@pytest.mark.parametrize(
+    "log", [HELD + SUMMARY, NO_KEY + HIT, f"{DIFFERS}$ sudo reboot\n$ nvidia-smi -L\n{LISTED}"], ids=("lock", "key", "driver")
+)
+def test_what_succeeds_later_in_the_same_log_is_over(log: str) -> None:
+    said = verdict(log)
+    assert said.healthy, said.cause
+
+
+@pytest.mark.parametrize(
+    ("log", "id"),
+    [
+        (SUMMARY + HELD, "apt-lock-held"),
+        (HIT + NO_KEY, "apt-repo-key-rotated"),
+        (NO_KEY + OTHER_HIT, "apt-repo-key-rotated"),
+        (f"$ docker run --gpus all x nvidia-smi\n{DIFFERS}$ nvidia-smi -L\n{LISTED}", None),
+    ],
+    ids=("lock", "key", "other-repository", "container"),
+)
+def test_success_before_it_or_elsewhere_ends_no_trouble(log: str, id: str | None) -> None:
+    said = verdict(log)
+    assert not said.healthy
+    assert said.cause is not None
+    assert id in (None, said.cause.id)

@@ -53,3 +53,42 @@ class SetUp(Event):
 def set_up(found: re.Match[str], at: Place) -> SetUp:
     """Recognise dpkg."""
     return SetUp(place=at, package=found["package"])
+
+
+class Proceeded(Event):
+    """apt had its lock: it says what it is going to do."""
+
+
+@parses(
+    r"^(?:\d+ upgraded, \d+ newly installed|升级了 \d+ 个软件包，新安装了 \d+ 个软件包|\d+ aktualisiert, \d+ neu installiert|"
+    r"\d+ mis à jour, \d+ nouvellement installés)",
+    "newly installed", "新安装了", "neu installiert", "nouvellement install",
+)  # fmt: skip
+def proceeded(found: re.Match[str], at: Place) -> Proceeded:
+    """Recognise apt's summary."""
+    return Proceeded(place=at)
+
+
+class Reached(Event):
+    """A repository gave its list, and its signature was taken."""
+
+    url: str
+
+
+@parses(
+    r"^(?:Hit|Get|命中|获取|OK|Holen|Atteint|Réception de)\s?[:：]\d+ (?P<url>(?:https?|file|ftp|mirror\+\w+):\S+) [^\n]*\bInRelease\b",
+    "InRelease",
+)
+def reached(found: re.Match[str], at: Place) -> Reached:
+    """Recognise apt's line for it; a list that is refused afterwards is told of behind it."""
+    return Reached(place=at, url=found["url"])
+
+
+class CardsListed(Event):
+    """nvidia-smi listed a card: the driver served it."""
+
+
+@parses(r"^GPU \d+: [^\n]{1,80} \(UUID: GPU-|^\| NVIDIA-SMI [\d.]+ +Driver Version: [\d.]+", "(UUID: GPU-", "Driver Version: ")
+def cards_listed(found: re.Match[str], at: Place) -> CardsListed:
+    """Recognise its list and the head of its table."""
+    return CardsListed(place=at)
