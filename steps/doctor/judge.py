@@ -43,8 +43,12 @@ def _of_log(seen: Evidence, said: Verdict) -> Verdict:
     cause = told.cause
     if cause is None or diagnoses()[cause.id].severity == _HARMLESS:
         return msgspec.structs.replace(told, unseen=said.unseen) if said.healthy and cause is not None and not cause.known else said
+    # What facts of this machine rule out is named in words only: here it is nobody's fault.
+    here = not any(isinstance(rule.decide(seen), Out) for rule in rules() if rule.id == cause.id)
     shown = msgspec.structs.replace(
         cause,
+        id=cause.id if here else "none",
+        severity=cause.severity if here else _HARMLESS,
         known=False,
         confidence=round(min(cause.confidence, POSSIBLE), 2),
         because=phrase("doctor.unknown.log.because"),

@@ -185,7 +185,7 @@ def test_a_fault_after_the_last_boot_is_one_now(log: str) -> None:
     [
         ("modprobe: ERROR: could not insert 'nvidia': Key was rejected by service", None),
         ("[ 5.1] NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x26:0x56:1474)", None),
-        ("[ 5.1] NVRM: Xid (PCI:0000:01:00): 43, pid=2, Ch 00000010", "doctor.unknown.line-stopped.title"),
+        ("[ 5.1] NVRM: Xid (PCI:0000:01:00): 43, pid=2, Ch 00000010", "doctor_gpu.application-illegal-memory-access.title"),
         ("[ 5.1] NVRM: Xid (PCI:0000:01:00): 8, pid=2, Channel 00000010", None),
         ("[rank1]:[E ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)", None),
         (
