@@ -45,6 +45,8 @@ def _of_log(seen: Evidence, said: Verdict) -> Verdict:
         return msgspec.structs.replace(told, unseen=said.unseen) if said.healthy and cause is not None and not cause.known else said
     # What facts of this machine rule out is named in words only: here it is nobody's fault.
     here = not any(isinstance(rule.decide(seen), Out) for rule in rules() if rule.id == cause.id)
+    if not here and said.cause is not None and said.cause.title.key.startswith("doctor.unknown.line-"):
+        return said
     shown = msgspec.structs.replace(
         cause,
         id=cause.id if here else "none",

@@ -198,6 +198,10 @@ def test_a_fault_after_the_last_boot_is_one_now(log: str) -> None:
         ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB", "doctor.unknown.line-gpu-memory.title"),
         ("E: Type '<!DOCTYPE' is not known on line 1 in source list /etc/apt/sources.list.d/x.list", "doctor.unknown.line-page.title"),
         ("E: Package 'nvidia-driver-550' has no installation candidate", "doctor.unknown.line-package.title"),
+        (
+            "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object file",
+            "doctor.unknown.line-container.title",
+        ),
         ("error: externally-managed-environment", "doctor.unknown.line-managed.title"),
         ("OSError: CUDA_HOME environment variable is not set.", "doctor.unknown.line-toolkit.title"),
         ("ImportError: /x/flash_attn_2_cuda.so: undefined symbol: _ZN3c104cuda9SetDeviceEi", "doctor.unknown.line-extension.title"),

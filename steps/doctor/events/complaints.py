@@ -33,9 +33,11 @@ def complaint(found: re.Match[str], at: Place) -> Complaint:
     r"(?P<managed>externally-managed-environment)|"
     r"(?P<toolkit>CUDA_HOME (?:environment variable is|is|was) not (?:set|found|defined))|"
     r"(?P<extension>undefined symbol: _ZNK?\d?\w{0,12}(?:c10|torch|at)\w*)|"
+    r"(?P<container>nvidia-container-cli: [^\n]{0,60}load library failed: libnvidia-ml\.so\.1)|"
     r"(?P<program>\b(?:gcc|g\+\+|cc|make|clang|ld)[\d.-]*: (?:command )?not found))[^\n]*",
     "out of memory", "OutOfMemoryError", "OUT_OF_MEMORY", "Out of memory: Killed", "oom-kill:", "' is not known on line",
-    "Unable to locate package", "has no installation candidate", "externally-managed-environment", "CUDA_HOME", "undefined symbol: _Z",
+    "Unable to locate package", "has no installation candidate", "externally-managed-environment", "CUDA_HOME",
+    "load library failed: libnvidia-ml", "undefined symbol: _Z",
     ": not found", "command not found",
 )  # fmt: skip
 def meant(found: re.Match[str], at: Place) -> Complaint:
