@@ -96,8 +96,14 @@ class Machine:
         assert f'"{status}"' in said, said + self._vm.run(f"tail -n 30 {self.folder}/output/*.log")
         self._vm.until(f"pgrep -cf 'steps.engine.runner {self.folder}'", "0")
 
-    def cut_after(self, seconds: float) -> str:
-        """Take the power away, and return what the journal's end says afterwards; no entry that was to be read before may be gone."""
+    def entries(self) -> int:
+        """Return how many entries the journal has."""
+        return int(self._vm.run(f"grep -c . {self.folder}/journal.jsonl"))
+
+    def cut_at(self, entries: int, seconds: float) -> str:
+        """Take the power away so long after so many entries, and return the journal's last one; none that was to be read may be gone."""
+        while self.entries() < entries and '-finished","action":null' not in self.last():
+            pass
         time.sleep(seconds)
         count, sum_before = self._vm.run(_SEEN.format(self.folder)).split()
         self._vm.cut_power()
@@ -121,29 +127,29 @@ def test_what_is_lost_with_the_power_is_done_again_and_nothing_that_was_written_
         began = time.monotonic()
         machine.launch()
         machine.until("done")
-        whole = time.monotonic() - began
+        whole, there = time.monotonic() - began, machine.entries()
         after = machine.looks()
         assert "lab-driver 2.0 ii" in after
         machine.launch("--undo")
         machine.until("undone")
+        back = machine.entries() - there
         assert machine.looks() == before
 
         machine.begin_anew()
         machine.launch()
         ends = []
-        for _ in range(CUTS):
-            ends.append(machine.cut_after(rng.uniform(0, whole / 2)))
+        for entries in sorted(rng.sample(range(2, there), CUTS)):
+            ends.append(machine.cut_at(entries, rng.uniform(0, 3)))
             if '"done"' not in ends[-1]:
                 machine.launch()
         machine.until("done")
         assert machine.looks() == after
-        for _ in range(CUTS):
-            machine.launch("--undo")
-            ends.append(machine.cut_after(rng.uniform(0, whole / 2)))
-            if '"undone"' in ends[-1]:
-                break
-        else:
-            machine.launch("--undo")
+        done = machine.entries()
+        machine.launch("--undo")
+        for entries in sorted(rng.sample(range(1, back), CUTS)):
+            ends.append(machine.cut_at(done + entries, rng.uniform(0, 3)))
+            if '"undone"' not in ends[-1]:
+                machine.launch("--undo")
         machine.until("undone")
         assert machine.looks() == before
-        print(f"{whole:.0f} s unharmed;", *(end[:160] for end in ends), sep="\n")
+        print(f"{whole:.0f} s unharmed, {there} entries, {back} for the way back;", *(end[:160] for end in ends), sep="\n")
