@@ -79,6 +79,9 @@ def stage() -> Path:
         build(packages, f"{name}-{version}", _SPEC.format(name=name, version=version, relations=relations))
     subprocess.run(("createrepo_c", "-q", str(packages)), check=True)
     Path("/etc/yum.repos.d/lab.repo").write_text(f"[lab]\nname=lab\nbaseurl=file://{packages}\ngpgcheck=0\n")
+    # Debian's plugins come with one that keeps what was installed as a repository of its own, and wants keys for it.
+    Path("/etc/dnf/plugins").mkdir(parents=True, exist_ok=True)
+    Path("/etc/dnf/plugins/local.conf").write_text("[main]\nenabled = false\n")
     subprocess.run(("dnf", "-y", "-q", "install", "lab-driver-1.0", "lab-rival"), check=True, capture_output=True)
     return packages
 
