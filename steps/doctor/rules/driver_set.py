@@ -37,6 +37,10 @@ def partial_upgrade(seen: Evidence) -> Answer:
             one=one.version,
             other=other.version,
         )
+    agreed = _agreed(seen)
+    if agreed:
+        # What was typed or written down before is over where the database itself has the parts at one version.
+        return out(*agreed)
     pinned = _pinned(seen)
     library = next(iter(seen.versions.user), None)
     if pinned is not None and library is not None and not numbers.agree(pinned.value, library.value):
@@ -67,6 +71,15 @@ def _two_versions(seen: Evidence) -> tuple[Row, Row] | None:
         if row.driver and rows[0].driver and not numbers.same(row.driver, rows[0].driver):
             return rows[0], row
     return None
+
+
+def _agreed(seen: Evidence) -> tuple[Row, ...]:
+    """Return a module's and a library's package that are installed at one version; empty where one is missing or they differ."""
+    modules, libraries = (
+        [row for row in seen.packages.driver(kind) if row.installed and row.driver and not _of_other_kernel(seen, row)]
+        for kind in ("module", "library")
+    )
+    return next(((one, other) for one in modules for other in libraries if numbers.same(one.driver or "", other.driver or "")), ())
 
 
 def _of_other_kernel(seen: Evidence, row: Row) -> bool:
