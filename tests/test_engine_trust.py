@@ -116,7 +116,7 @@ def test_of_an_orders_environment_only_what_installers_honour_reaches_the_comman
     assert launch.main([order_file(tmp_path, plan, environment), "--digest", digest(plan), "--carried", digest_of(environment)]) == 0
     handle = client.find(None)
     ended(handle)
-    seen = dict(line.partition("=")[::2] for line in said(handle, "a.one").splitlines())
+    seen = {name: value for name, _, value in (line.partition("=") for line in said(handle, "a.one").splitlines())}
     assert {name for name in EVIL if seen.get(name) == EVIL[name]} == set()
     assert seen["PIP_TIMEOUT"] == "7"
 

@@ -114,7 +114,8 @@ def _filling(seen: Evidence, path: str, words: tuple[str, ...], by: Literal["roo
 
 def _uv_of(seen: Evidence, by: Literal["root", "user"]) -> tuple[str | None, tuple[str, ...]]:
     """Return uv, `None` where there is none that may be run, and where it is told to look for packages."""
-    environ = dict(line.partition("=")[::2] for line in seen.host.run(("env",)).stdout.splitlines() if "=" in line)
+    lines = (line.partition("=") for line in seen.host.run(("env",)).stdout.splitlines())
+    environ = {name: value for name, equals, value in lines if equals}
     try:
         installer = settings(seen.host.host, environ, home=person_home(), user=None, uid=person_uid())
     except PreflightError:
