@@ -7,6 +7,7 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from steps.engine import aside, client
@@ -15,7 +16,7 @@ from steps.engine.folder import Origin, create, invoking_owner
 from steps.engine.journal import Journal
 from steps.errors import PreflightError
 from steps.host.local import LocalHost
-from steps.model.action import AnyAction, Keep, Run
+from steps.model.action import AnyAction, Keep, RemovePath, Run
 from steps.model.plan import digest
 from steps.model.run import RunState
 from tests.engine_kit import ended, plan_of, ran, statuses
@@ -119,6 +120,40 @@ def test_an_older_run_that_wrote_into_an_environment_waits_for_the_one_that_keep
     with pytest.raises(PreflightError) as caught:
         older.undo()
     assert caught.value.params["later"] == later.id
+
+
+def test_a_run_that_went_on_in_what_its_repair_keeps_goes_back_before_it_and_does_not_come_back_with_it(tmp_path: Path) -> None:
+    env = tmp_path / "made"
+    make = Run(id="a.make", title="t", lane="python", argv=("mkdir", str(env)), undo=(RemovePath(path=str(env)),))
+    check = Run(id="a.check", title="t", lane="python", argv=("test", "-e", str(env / "of-2.0")))
+    first = ran(make, check, Run(id="a.more", title="t", lane="python", argv=("touch", str(env / "more"))))
+    repair = client.start(msgspec.structs.replace(plan_of(*changing(env, "2.0")), repairs=first.id), sudo=None)
+    assert (ended(first).status, ended(repair).status) == ("failed", "done")
+    first.retry("a.check")
+    assert ended(first).status == "done"
+    with pytest.raises(PreflightError) as caught:
+        repair.undo()
+    assert (caught.value.code, caught.value.params["later"]) == ("undo-later-first", first.id)
+    assert (env / "more").exists()
+    undone(first)
+    assert not env.exists()
+    undone(repair)
+    assert beside(env) == []
+
+
+def test_a_repair_goes_back_before_the_run_that_stopped_until_that_goes_on(tmp_path: Path) -> None:
+    env = tmp_path / "made"
+    make = Run(id="a.make", title="t", lane="python", argv=("mkdir", str(env)), undo=(RemovePath(path=str(env)),))
+    first = ran(make, Run(id="a.check", title="t", lane="python", argv=("test", "-e", str(env / "of-2.0"))))
+    repair = client.start(msgspec.structs.replace(plan_of(*changing(env, "2.0")), repairs=first.id), sudo=None)
+    ended(repair)
+    with pytest.raises(PreflightError) as caught:
+        first.undo()
+    assert caught.value.params["later"] == repair.id
+    undone(repair)
+    assert (held(env), beside(env)) == ({}, ["made"])
+    undone(first)
+    assert beside(env) == []
 
 
 def test_a_name_that_is_taken_is_refused_and_stays(env: Path) -> None:

@@ -116,6 +116,17 @@ def bring_back(action: Keep, context: Context) -> Outcome:
     return _cleared(action, replaced, context) if back.status == "done" else back
 
 
+def let_go(action: Keep, context: Context) -> Outcome:
+    """Remove what was kept, and touch nothing else: it is the work of a run that was taken back meanwhile."""
+    state = _known(action, context)
+    if state is None:
+        return Outcome(status="kept")
+    for path in (state.partial, state.kept):
+        if _is_there(path, context):
+            take_away(action, path, context)
+    return Outcome(status="undone")
+
+
 def _cleared(action: Keep, replaced: str, context: Context) -> Outcome:
     """Return the end of a way back: the changed copy is gone; a file that somebody put in the place of a moved one stays."""
     if not action.moves:

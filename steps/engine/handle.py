@@ -210,14 +210,13 @@ class RunHandle:
     def undo(self, *, sudo: Sudo | None = None) -> None:
         """Take the run back, newest action first.
 
-        Raises `InputError("undo-rehearsal")` for a rehearsal, `PreflightError("undo-later-first")` while a later run holds what
-        would be taken away.
+        Raises `InputError("undo-rehearsal")` for a rehearsal, `PreflightError("undo-later-first")` while another run holds what
+        would be taken away, by what it did later.
         """
         if self.plan.target.rehearsal:
             raise InputError("undo-rehearsal", run=self.id)
-        others = all_folders(invoking_owner())
-        later = [folder for folder in reversed(others) if folder.began_after(self._folder)]
-        held = ledger.held_too(self._folder, self.plan, later)
+        others = [folder for folder in reversed(all_folders(invoking_owner())) if folder.id != self.id]
+        held = ledger.held_too(self._folder, self.plan, others)
         if held is not None:
             raise PreflightError("undo-later-first", run=self.id, later=held[0], path=held[1])
         self._go_on(("--undo",), sudo)

@@ -86,24 +86,64 @@ def _before(folder: RunFolder, action: Run) -> PathsBefore:
 
 
 def held_too(folder: RunFolder, plan: Plan, others: Iterable[RunFolder]) -> tuple[str, str] | None:
-    """Return the id of the newest of `others` that changed what an undo of this run would take away, and the path or package; or `None`.
+    """Return the id of the first of `others` that changed what an undo of this run would take away, and the path or package; or `None`.
 
     Of packages only a run counts that came after all that this one did: where this one went on later, the other's rest on its own.
+    So it is with what is kept as a whole: a run that worked there after that goes back first, whichever of the two began earlier.
     """
     mine, last = _changed(folder, plan.target.root), _last_change(folder)
     for other in others:
         theirs = _changed(other, plan.target.root)
+        for tree, kept in mine.trees.items():
+            before_theirs = kept < theirs.trees.get(tree, 0.0) < mine.worked_at(tree)
+            if theirs.worked_at(tree) > kept and not before_theirs:
+                return other.id, tree
+        if not other.began_after(folder):
+            continue
         for path in theirs.paths:
-            if any(path == own or path.startswith(f"{own}/") for own in mine.paths):
+            if any(_holds(own, path) for own in mine.paths) and path not in theirs.trees:
                 return other.id, path
-        for tree in theirs.trees:
-            # Kept as a whole, and brought back as a whole: with what this run put into it.
-            if any(own == tree or own.startswith(f"{tree}/") for own in mine.paths):
+        for tree, kept in theirs.trees.items():
+            # Kept as a whole, and brought back as a whole: with what this run put into it until then.
+            if any(_holds(tree, own) or _holds(own, tree) for own in mine.paths) and mine.worked_at(tree) <= kept:
                 return other.id, tree
         both = mine.packages & theirs.packages
         if both and theirs.repairs != folder.id and other.made() > last:
             return other.id, min(both)
     return None
+
+
+def is_of_past(folder: RunFolder, plan: Plan, path: str, others: Iterable[RunFolder]) -> bool:
+    """Return whether what the run keeps of `path` is the work of a run that was taken back since: it is not to come back."""
+    kept = _changed(folder, plan.target.root).trees.get(path, 0.0)
+    for other in others:
+        try:
+            theirs, entries = other.read_plan(), journal.read(other.journal)[0]
+        except BringupError:
+            continue
+        if other.id == folder.id or theirs.target.root != plan.target.root or journal.fold(entries).status != "undone":
+            continue
+        done = [action for action in theirs.actions if any(_holds(own, path) for own in _taken(other, action))]
+        ids = {action.id for action in done}
+        began = min((one.at for one in entries if one.action in ids and one.kind == "registered"), default=kept)
+        if began < kept < max(one.at for one in entries):
+            return True
+    return False
+
+
+def _taken(folder: RunFolder, action: AnyAction) -> tuple[str, ...]:
+    """Return the paths whose undo leaves nothing of what the action put there."""
+    if isinstance(action, Keep):
+        return (action.path, _lay(folder, action))
+    if not isinstance(action, Run) or not action.undo:
+        return ()
+    before = _before(folder, action)
+    return tuple(before.real.get(path, path) for path in paths_of(action) if path not in before.existed)
+
+
+def _holds(folder: str, path: str) -> bool:
+    """Return whether a path is a folder, or lies in it."""
+    return path == folder or path.startswith(f"{folder}/")
 
 
 def _last_change(folder: RunFolder) -> float:
@@ -125,8 +165,19 @@ class _Changed(NamedTuple):
 
     paths: tuple[str, ...] = ()
     packages: frozenset[str] = frozenset()
-    trees: tuple[str, ...] = ()
+    trees: Mapping[str, float] = {}
+    """What it keeps as a whole, with the moment at which that was kept."""
     repairs: str | None = None
+    work: tuple[tuple[AnyAction, float], ...] = ()
+    """What stands, with the moment at which it was done."""
+
+    def worked_at(self, tree: str) -> float:
+        """Return when it worked there last; 0 when it never did.
+
+        What follows in a lane belongs to it: a package that comes into an environment names no path of its own.
+        """
+        lanes = {one.lane for one, _ in self.work if any(_holds(tree, path) or _holds(path, tree) for path in paths_of(one))}
+        return max((at for one, at in self.work if one.lane in lanes), default=0.0)
 
 
 def _changed(folder: RunFolder, root: str) -> _Changed:
@@ -140,9 +191,11 @@ def _changed(folder: RunFolder, root: str) -> _Changed:
         return _Changed()
     stands = order(plan, entries)
     packages = (name for action in stands if isinstance(action, Packages) for name in _packages(folder, action))
-    trees = tuple(path for action in stands if isinstance(action, Keep) for path in {action.path, _lay(folder, action)})
+    ends = {entry.action: entry.at for entry in entries if entry.kind in ("registered", "action-finished") and entry.status != "failed"}
+    work = tuple((action, ends.get(action.id, 0.0)) for action in stands)
+    trees = {path: at for action, at in work if isinstance(action, Keep) for path in (action.path, _lay(folder, action))}
     paths = dict.fromkeys((*(path for action in stands for path in paths_of(action)), *trees))
-    return _Changed(tuple(paths), frozenset(packages), trees, plan.repairs)
+    return _Changed(tuple(paths), frozenset(packages), trees, plan.repairs, work)
 
 
 def _lay(folder: RunFolder, action: Keep) -> str:

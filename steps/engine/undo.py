@@ -62,7 +62,8 @@ def take_back(action: AnyAction, context: Context) -> Outcome:
             case Write():
                 return put_back(action, context)
             case Keep():
-                return aside.bring_back(action, context)
+                past = ledger.is_of_past(context.folder, context.plan, action.path, all_folders(context.owner))
+                return aside.let_go(action, context) if past else aside.bring_back(action, context)
             case Run():
                 return _commands(action, context)
             case Service():
