@@ -462,13 +462,45 @@ TWICE_5 = 'nvidia-driver-3:570.1-1.el9.x86_64\n duplicate with "nvidia-driver-3:
 TWICE = "nvidia-driver-3:570.1-1.el9.x86_64 is a duplicate with nvidia-driver-3:580.2-1.el9.x86_64\n"
 
 
-def test_an_upgrade_that_dnf_was_cut_off_in_is_ended_and_a_healthy_system_is_left_alone() -> None:
-    manager, knows_itself = base.manager("dnf"), {"rpm": Result(status=0)}
-    assert manager.repair(Answers({**knows_itself, "dnf": Result(status=0)})) == ()
-    for told in (TWICE, TWICE_5):
-        assert manager.repair(Answers({**knows_itself, "dnf": Result(stdout=told, status=1)})) == (("dnf", "-y", "remove", "--duplicates"),)
+class Dnf4(Answers):
+    """A machine whose driver's upgrade was cut off: dnf says so in its words, and what a removal would take."""
+
+    goes: tuple[str, ...] = ("nvidia-driver",)
+    told: str = TWICE
+
+    def run(self, argv: tuple[str, ...], *, timeout: float = 10.0) -> Result:
+        if argv[:2] == ("rpm", "-q"):
+            rows = ("3:570.1-1.el9", "3:580.2-1.el9") if argv[-1] == "nvidia-driver" else ()
+            return Result(stdout="".join(f"{argv[-1]}\t{version}\tx86_64\n" for version in rows), status=0)
+        if argv[0] == "rpm":
+            return Result(status=0)
+        if "check" in argv:
+            return Result(stdout=self.told, status=1)
+        table = "".join(f" {name}  x86_64  3:570.1-1.el9  @cuda  49 M\n" for name in self.goes)
+        return Result(stdout=f"Removing:\n{table}\nRemove  {len(self.goes)} Packages\nOperation aborted.\n", status=1)
+
+
+OLD = ("dnf", "-y", "--setopt=clean_requirements_on_remove=False", "remove", "nvidia-driver-3:570.1-1.el9.x86_64")
+
+
+def test_an_upgrade_that_dnf_was_cut_off_in_is_ended_by_name_and_a_healthy_system_is_left_alone() -> None:
+    manager, ours = base.manager("dnf"), frozenset(("nvidia-driver",))
+    assert manager.repair(Answers({"rpm": Result(status=0), "dnf": Result(status=0)}), ours) == ()
+    assert manager.repair(Dnf4(), ours) == (OLD, ("dnf", "-y", "reinstall", "nvidia-driver-3:580.2-1.el9.x86_64"))
+    # What no action of ours names is nobody's of ours.
+    assert manager.repair(Dnf4(), frozenset(("nvidia",))) == ()
     # A dnf that cannot be asked is no sign of anything.
-    assert manager.repair(Answers({"rpm": Result(status=1), "dnf": Result(status=1)})) == (("rpm", "--rebuilddb"),)
+    assert manager.repair(Answers({"rpm": Result(status=1), "dnf": Result(status=1)}), ours) == (("rpm", "--rebuilddb"),)
+
+
+@pytest.mark.parametrize("told", [TWICE, TWICE_5], ids=["dnf 4", "dnf 5"])
+def test_what_a_removal_would_take_along_is_left_to_a_person_in_either_dnfs_words(told: str) -> None:
+    manager, host = base.manager("dnf"), Dnf4()
+    host.goes, host.told = ("nvidia-driver", "somebodys"), told
+    assert manager.repair(host, frozenset(("nvidia-driver",))) == ()
+    found = manager.simulate(installing("dnf", "t", "t", ("nvidia-driver",)), host)
+    both = "nvidia-driver-3:570.1-1.el9.x86_64 nvidia-driver-3:580.2-1.el9.x86_64"
+    assert found.problem == Phrase(key="manager.dnf.twice", params={"packages": both})
 
 
 CONFLICT = """\

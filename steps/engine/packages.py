@@ -277,7 +277,9 @@ def repair(action: Packages, context: Context, *, undoing: bool = False) -> bool
     """
     tool = manager(action.manager)
     environment: Mapping[str, str] = tool.environment()
-    commands, known = tool.repair(context.host), read_before(context, action)
+    known = read_before(context, action)
+    asked = frozenset(package.partition("=")[0] for package in action.install)
+    commands = tool.repair(context.host, asked | frozenset(known.names if known is not None else ()))
     if commands and known is not None and not undoing:
         settings.claim(action, context, settings.seen(action, context, tool, known.names))
     endings = [run_command(context, action, argv, environment=environment, may_stop=never) for argv in commands]

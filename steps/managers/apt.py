@@ -98,7 +98,7 @@ class Apt:
         """Return what apt or dpkg would do on the way back."""
         return apt_state.foresee(argv, host)
 
-    def repair(self, host: Host) -> tuple[Argv, ...]:
+    def repair(self, host: Host, names: frozenset[str] = frozenset()) -> tuple[Argv, ...]:
         """Return dpkg's repair and then apt's: the other way round apt only says that dpkg was interrupted."""
         return apt_state.repair(host)
 

@@ -176,8 +176,8 @@ class PackageManager(Protocol):
         """Return what one of the commands of `restore` would do, without its doing it."""
         ...
 
-    def repair(self, host: Host) -> tuple[Argv, ...]:
-        """Return what finishes an interrupted transaction; empty when all is well."""
+    def repair(self, host: Host, names: frozenset[str] = frozenset()) -> tuple[Argv, ...]:
+        """Return what finishes an interrupted transaction, of `names` where a manager can tell them apart; empty when all is well."""
         ...
 
     def installed(self, host: Host, names: tuple[str, ...]) -> Mapping[str, str | None]:

@@ -24,7 +24,7 @@ _SIZE = re.compile(
 _WRAPPED = re.compile(r"^( \S+)\n +(?=\S)", re.MULTILINE)
 _REMOVES = re.compile(r"^ *Remov(?:e|ing:) +(?P<count>\d+) [Pp]ackages?$", re.MULTILINE)
 _FETCH = ("dnf", "-y", "--downloadonly", "--setopt=keepcache=False")
-_DUPLICATE = re.compile(r"^\S+ is a duplicate with \S+$|^ duplicate with \"", re.MULTILINE)
+_DUPLICATE = re.compile(r'^(\S+)(?: is a duplicate with |\n duplicate with ")([^\s"]+)"?$', re.MULTILINE)
 _UNITS = {"": 1, "k": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _ERROR = re.compile(
     r"^(?:Error: *\n Problem[^:\n]*: |Error: |Failed |No match for argument: )(?P<text>[^\n]+(?:\n  - [^\n]+)*)", re.MULTILINE
@@ -70,7 +70,11 @@ class Dnf:
             return Simulation(problem=self.cause(told.text) or "?")
         if "Operation aborted" not in told.text and told.status == 1:
             return Simulation(problem=self.cause(told.text) or "?")
-        return parse(told.stdout)
+        found = parse(told.stdout)
+        named = frozenset((*(package.partition("=")[0] for package in action.install), *(change.name for change in found.changes)))
+        if twice := _twice(host, named):
+            return Simulation(problem=phrase("manager.dnf.twice", packages=" ".join(one for both in twice.values() for one in both)))
+        return found
 
     def unpack_again(self, kept: Kept, now: Snapshot, host: Host) -> tuple[Argv, ...]:
         """Return nothing: files are not left to another package here."""
@@ -129,15 +133,21 @@ class Dnf:
             commands.append(("dnf", "-y", "--setopt=clean_requirements_on_remove=False", "remove", *new))
         return tuple(commands)
 
-    def repair(self, host: Host) -> tuple[Argv, ...]:
-        """Return a rebuild of rpm's database when rpm cannot read it, and the end of upgrades that were cut off; else nothing.
+    def repair(self, host: Host, names: frozenset[str] = frozenset()) -> tuple[Argv, ...]:
+        """Return a rebuild of rpm's database when rpm cannot read it, and the end of upgrades of `names` that were cut off; else nothing.
 
-        Such an upgrade leaves both releases in the database: the older one goes, the newer one is installed once more.
+        Such an upgrade leaves both releases in the database: the older one goes, the newer one is installed once more. Where more
+        would go than that one package, it is left to a person: the simulation then refuses.
         """
-        rebuild = () if rpm.packages(host) is not None else (("rpm", "--rebuilddb"),)
-        # With nothing to say it ends with 0; what is meant to be there in several releases, as kernels are, it leaves out.
-        twice = host.run(("dnf", "-q", "check", "--duplicates"), timeout=120.0)
-        return (*rebuild, ("dnf", "-y", "remove", "--duplicates")) if _DUPLICATE.search(twice.stdout) else rebuild
+        if rpm.packages(host) is None:
+            return (("rpm", "--rebuilddb"),)
+        commands: list[Argv] = []
+        for name, (*old, new) in _twice(host, names).items():
+            goes: Argv = ("dnf", "-y", "--setopt=clean_requirements_on_remove=False", "remove", *old)
+            foreseen = self.foresee(goes, host)
+            if foreseen.problem is None and [change.name for change in foreseen.changes] == [name] * len(old):
+                commands += [goes, ("dnf", "-y", "reinstall", new)]
+        return tuple(commands)
 
     def installed(self, host: Host, names: tuple[str, ...]) -> Mapping[str, str | None]:
         """Return what rpm has installed."""
@@ -165,6 +175,16 @@ class Dnf:
         """Return dnf's own first error line."""
         found = _ERROR.search(output)
         return phrase("manager.dnf.error", text=found["text"].strip()) if found else None
+
+
+def _twice(host: Host, names: frozenset[str]) -> Mapping[str, tuple[str, ...]]:
+    """Return the packages among `names` that are there several times and should not be, each release in full, the newest last."""
+    # With nothing to say it ends with 0; what is meant to be there in several releases, as kernels are, it leaves out.
+    told = host.run(("dnf", "-q", "check", "--duplicates"), timeout=120.0).stdout if names else ""
+    listed = {one for found in _DUPLICATE.finditer(told) for one in found.groups()}
+    both = {name: rpm.releases(host, name) for name in sorted(names) if any(one.startswith(f"{name}-") for one in listed)}
+    found = {name: tuple(one for one in full if one in listed) for name, full in both.items()}
+    return {name: full for name, full in found.items() if len(full) > 1}
 
 
 def _replaced(simulation: Simulation, host: Host) -> Mapping[str, tuple[str, str]]:

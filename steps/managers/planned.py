@@ -52,7 +52,7 @@ class Planned:
         """Return `None`: nothing was started that it would matter for."""
         return None
 
-    def repair(self, host: Host) -> tuple[Argv, ...]:
+    def repair(self, host: Host, names: frozenset[str] = frozenset()) -> tuple[Argv, ...]:
         """Return nothing: nothing was started."""
         return ()
 

@@ -38,6 +38,13 @@ def installed(host: Host, names: tuple[str, ...]) -> Mapping[str, str | None]:
     return found
 
 
+def releases(host: Host, name: str) -> tuple[str, ...]:
+    """Return every installed release of a package as "name-epoch:version-release.arch", the newest last; none where there is none."""
+    told = host.run(("rpm", "-q", "--qf", _FORMAT, name), timeout=30.0)
+    rows = (line.split("\t") for line in told.stdout.splitlines() if line.count("\t") == 2)
+    return tuple(f"{name}-{version}.{architecture}" for name, version, architecture in rows)
+
+
 def installed_bytes(names: tuple[str, ...], host: Host) -> int | None:
     """Return the installed size of the packages called `names`; `None` when rpm did not answer."""
     if not names:
