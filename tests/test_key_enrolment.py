@@ -12,10 +12,14 @@ from steps.catalog.mok import mok_screens
 from steps.compat import solve
 from steps.compat.candidates import every_driver
 from steps.compat.case import Case
+from steps.compat.mok_plan import enrolment
 from steps.compat.system_rules import signed
+from steps.model.action import KEY
+from steps.model.base import phrase
 from steps.model.machine import Machine
 from steps.model.plan import Target
 from steps.model.profile import DriverAnswers, Profile, answered
+from steps.model.run import ActionState, RunState, stays
 from steps.report.card import WIDTH
 from steps.report.mok import mok_card
 from steps.text import Language
@@ -72,6 +76,15 @@ def test_the_card_shows_every_screen_as_it_is_in_both_languages(language: Langua
     assert "mokutil --import /var/lib/shim-signed/mok/MOK.der" in card
     for line in card.splitlines():
         assert sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in line) <= WIDTH, line
+
+
+@pytest.mark.parametrize("queued", [(), ("Theirs",), None])
+def test_an_undo_says_that_the_key_stays_where_its_request_was_not_the_only_one(queued: tuple[str, ...] | None) -> None:
+    path = "/var/lib/dkms/mok.pub"
+    key = enrolment(path, queued, "t")
+    assert bool(key.undo) is (queued == ())
+    state = RunState(status="undone", actions={KEY: ActionState(id=KEY, status="undone" if key.undo else "kept")})
+    assert stays([key], state) == ("" if key.undo else phrase("repair.undo.key", path=path))
 
 
 def test_the_keys_lead_from_the_first_row_to_the_one_to_take() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steps.model.action import KEY, Run, Unqueue
-from steps.model.base import Words
+from steps.model.base import Words, phrase
 
 
 def enrolment(certificate: str, queued: tuple[str, ...] | None, title: Words, why: Words = "", needs: tuple[str, ...] = ()) -> Run:
@@ -20,6 +20,7 @@ def enrolment(certificate: str, queued: tuple[str, ...] | None, title: Words, wh
         argv=("mokutil", "--import", certificate),
         needs=needs,
         undo=(Unqueue(certificate=certificate),) if queued == () else (),
+        stays=phrase("repair.undo.key", path=certificate),
         interactive=True,
         seconds=30,
     )

@@ -240,7 +240,9 @@ def _undo(actions: tuple[AnyAction, ...]) -> Words | None:
     """Return how a step is taken back, `None` when nothing of it is."""
     for action in reversed(actions):
         match action:
-            case Run(undo=steps) if steps:
+            case Run(undo=steps, stays=stays) if steps or stays:
+                if not steps:
+                    return stays
                 first = steps[0]
                 return phrase("repair.undo.path", path=first.path) if isinstance(first, RemovePath) else shlex.join(first.argv)
             case Packages() if action.install:

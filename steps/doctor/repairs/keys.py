@@ -8,13 +8,13 @@ import msgspec
 
 from steps.catalog.repairs import SigningRow, signing
 from steps.catalog.stack import Distribution, distribution_of
+from steps.compat.mok_plan import enrolment
 from steps.doctor.diagnosis import Step
 from steps.doctor.events.signatures import KeyRefused
 from steps.doctor.evidence import Evidence
-from steps.doctor.repairs.base import Plan, back, manager_of, person, proof, reboot, repairs, run
+from steps.doctor.repairs.base import Plan, made_of, manager_of, person, proof, reboot, repairs, run
 from steps.doctor.repairs.modules import kernel_of, reinstalled
 from steps.doctor.rules.base import Candidate
-from steps.model.action import KEY, Run
 from steps.model.base import phrase
 
 _FILE = re.compile(r"/[\w./+-]+\.(?:der|pub|crt|cer)")
@@ -73,12 +73,9 @@ def _signed(seen: Evidence, certificate: str, *, absent: bool) -> tuple[Step, ..
 
 
 def _enrolled(seen: Evidence, certificate: str) -> Step:
-    """Return the enrolment; what waits for the next boot is taken back as a whole, so only where nobody's key waited there before."""
+    """Return the enrolment, as a plan of the wizard has it; where it is not known what waits for the next boot, the request stays."""
     waiting = seen.host.run(("mokutil", "--list-new"))
     told = f"{waiting.stdout}{waiting.stderr}"
     free = "is empty" in told or (waiting.status == 0 and not told.strip())
-    undo = (back("mokutil", "--revoke-import", tolerant=True),) if free else ()
-    step = run("enroll", "mokutil", "--import", certificate, undo=undo, interactive=True, live=True)
-    stays = phrase("repair.undo.key", path=certificate)
-    actions = (msgspec.structs.replace(one, id=KEY, stays=stays) if isinstance(one, Run) else one for one in step.actions)
-    return msgspec.structs.replace(step, actions=tuple(actions), undo=step.undo or stays)
+    step = made_of("enroll", (enrolment(certificate, () if free else None, phrase("repair.step.enroll")),))
+    return msgspec.structs.replace(step, command=("mokutil", "--import", certificate), live=True)
