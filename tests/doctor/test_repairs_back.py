@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 
 from steps.catalog.diagnoses import diagnoses
+from steps.catalog.repairs import repair_rows
 from steps.doctor.diagnosis import Step, Verdict
 from steps.doctor.evidence import Evidence
 from steps.doctor.judge import judge
+from steps.doctor.repairs import all as all_repairs
 from steps.doctor.repairs.all import repair_of
 from steps.doctor.rules.base import Candidate
 from steps.engine.ledger import paths_of
 from steps.host.captured import Capture, Recorded
 from steps.model.action import AnyAction, Command, FileIs, Keep, RemovePath, Run
+from steps.model.base import phrase
+from steps.text import say
 from tests.doctor import live
 
 _UBUNTU = {"/etc/os-release": 'ID=ubuntu\nVERSION_ID="24.04"\n', "/proc/sys/kernel/osrelease": "6.8.0-60-generic\n"}
@@ -124,6 +131,48 @@ def test_only_the_card_that_is_split_into_nothing_gets_an_instance_and_none_goes
     (action,) = step.actions
     assert isinstance(action, Run)
     assert (action.argv, action.undo) == (("nvidia-smi", "mig", "-i", "0000:81:00.0", "-cgi", "0", "-C"), ())
+
+
+_HARMLESS = {
+    # Until the next boot, or the next start.
+    "restart-fabric", "restart-docker", "reload", "load", "load-uvm", "load-gdrdrv", "device-links", "reset-all", "cards.resets",
+    # Derived, or written anew as it was.
+    "refresh", "ldconfig", "reinstall", "build", "build-all", "build-akmod",
+    # Its environment was kept as a whole just before; dpkg's half-done packages: `stays` is filled in behind the call.
+    "environments.pip", "finish",
+}  # fmt: skip
+"""Steps that leave nothing to take back, with the reason; "module.function" where the step has no one name."""
+
+
+def one_way() -> set[str]:
+    """Return the steps of all builders and of the table whose command has neither a way back nor words for what stays.
+
+    Read from the builders' source: no machine has to be made up on which each of them is taken.
+    """
+    found: set[str] = set()
+    for path in Path(all_repairs.__file__).parent.glob("*.py"):
+        for function in (node for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)):
+            for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
+                keywords = {one.arg for one in call.keywords}
+                if isinstance(call.func, ast.Name) and call.func.id == "run" and not keywords & {"undo", "stays"}:
+                    named = call.args[0].value if isinstance(call.args[0], ast.Constant) else f"{path.stem}.{function.name}"
+                    found.add(str(named))
+    rows = (step for row in repair_rows().values() for step in row.steps)
+    return found | {step.says for step in rows if step.run and not step.undo and not step.keeps}
+
+
+def test_a_command_of_a_repair_has_a_way_back_or_says_what_stays_or_leaves_nothing() -> None:
+    assert one_way() == _HARMLESS
+
+
+def test_what_has_no_way_back_says_what_stays() -> None:
+    (instance,) = actions(steps(seen({"nvidia-smi -q": _Q}), "mig-enabled-without-instances"), "mig-instances")
+    assert isinstance(instance, Run)
+    assert "-dci -dgi" in say("en", instance.stays)
+    told = seen({}, log="[  9.1] Loading of module with unavailable key is rejected\n", absent=("/var/lib/shim-signed/mok/MOK.der",))
+    (made,) = actions(steps(told, "mok-not-enrolled"), "make-key")
+    assert isinstance(made, Run)
+    assert made.stays == phrase("repair.undo.made-key", path="/var/lib/shim-signed/mok/MOK.der")
 
 
 def test_instances_are_a_persons_where_the_card_is_not_known() -> None:

@@ -95,9 +95,12 @@ def run(
     interactive: bool = False,
     quiet: float | None = None,
     words: Mapping[str, Param] | None = None,
+    stays: Words = "",
     **params: Param,
 ) -> Step:
     """Return a step that is one command of root's; `quiet` is for how many seconds its silence is normal, `words` fill its sentence too.
+
+    `stays` says what of it no undo takes back.
 
     Where it or its way back lets maintainer scripts run, these ask nothing.
     """
@@ -113,6 +116,7 @@ def run(
         done_when=done_when,
         interactive=interactive,
         quiet_seconds=quiet,
+        stays=stays,
     )
     return _of(says, argv, action, live=live)
 

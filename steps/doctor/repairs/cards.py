@@ -12,6 +12,7 @@ from steps.doctor.events.nodes import DeviceNode
 from steps.doctor.evidence import Evidence
 from steps.doctor.repairs.base import Plan, person, proof, repairs, run
 from steps.doctor.rules.base import Candidate
+from steps.model.base import phrase
 
 _SHARED = ("/dev/nvidiactl", "/dev/nvidia-uvm")
 """The nodes that every program on any card opens."""
@@ -55,7 +56,7 @@ def instances(seen: Evidence, candidate: Candidate) -> Plan:
     split = [one for one in seen.readings if one.active("MIG Mode/Current")]
     cards = [_address(one.address or "") for one in split if (told := one.at("MIG Devices")) is not None and told.value == "None"]
     known = tuple(dict.fromkeys(address for address in cards if address))
-    steps = tuple(run("mig-instances", *_mig(address), live=True) for address in known)
+    steps = tuple(run("mig-instances", *_mig(one), live=True, stays=phrase("repair.undo.instances", address=one)) for one in known)
     return Plan(steps=steps or (person("mig-instances", *_mig("ADDRESS")),), verify=proof("list"))
 
 

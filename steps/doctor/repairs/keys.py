@@ -62,7 +62,7 @@ def _signed(seen: Evidence, certificate: str, *, absent: bool) -> tuple[Step, ..
     row: SigningRow | None = next((one for one in signing() if one.certificate == certificate), None)
     make: tuple[Step, ...] = ()
     if absent and row is not None and row.make:
-        make = (run("make-key", *row.make, path=certificate),)
+        make = (run("make-key", *row.make, stays=phrase("repair.undo.made-key", path=certificate), path=certificate),)
     elif absent and row is None:
         make = (person("make-key", path=certificate),)
     if row is not None and row.build and seen.packages.named(r"akmod-nvidia.*"):
