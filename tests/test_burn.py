@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import time
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -57,6 +59,57 @@ def test_the_log_device_is_read_where_no_program_reads_the_log(burning: ModuleTy
 
 def test_a_log_that_nobody_may_read_is_not_watched_and_that_is_said(burning: ModuleType) -> None:
     assert burning.KernelLog().xids() is None
+
+
+@pytest.mark.parametrize("hangs", [False, True], ids=["ends", "does not end"])
+def test_a_program_that_a_lost_card_holds_is_not_waited_for(burning: ModuleType, hangs: bool) -> None:
+    # What stands in the kernel is out of reach of any signal; a program that cannot be ended stands for it here.
+    held = Held(hangs=hangs)
+    began = time.monotonic()
+    burning.end(held)
+    assert time.monotonic() - began < 5 * burning.GRACE
+    assert held.said == (["terminate", "wait 2.0", "kill", "wait 2.0"] if hangs else ["terminate", "wait 2.0"])
+
+
+class Held:
+    """A program as `subprocess` has it; one that `hangs` never ends."""
+
+    def __init__(self, *, hangs: bool) -> None:
+        self.hangs, self.said = hangs, list[str]()
+
+    def terminate(self) -> None:
+        self.said.append("terminate")
+
+    def kill(self) -> None:
+        self.said.append("kill")
+
+    def wait(self, timeout: float | None = None) -> int:
+        self.said.append(f"wait {timeout}")
+        if self.hangs:
+            raise subprocess.TimeoutExpired("held", timeout or 0.0)
+        return 0
+
+
+def test_a_command_that_does_not_end_is_no_answer_and_its_children_hold_nobody(
+    burning: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # The child keeps the output open: who reads it to its end waits as long as that lives.
+    stand_in(tmp_path / "nvidia-smi", "trap '' TERM\n/bin/sleep 8 &\n/bin/sleep 8\n")
+    monkeypatch.setattr(burning, "GRACE", 0.2)
+    began = time.monotonic()
+    assert burning.told((str(tmp_path / "nvidia-smi"),), 0.3) is None
+    assert time.monotonic() - began < 5
+
+
+def test_the_log_is_read_before_the_gauges_are_ended(burning: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    monkeypatch.setattr(burning, "query", lambda: ("true",))
+    monkeypatch.setattr(burning, "together", lambda *_: DONE)
+    monkeypatch.setattr(burning, "KernelLog", lambda: SimpleNamespace(xids=lambda: order.append("log")))
+    monkeypatch.setattr(burning, "end", lambda _: order.append("gauges"))
+    monkeypatch.setattr(burning, "begun", lambda *_: Held(hangs=True))
+    assert burning.burnt(1, 0.1, gpu=True)["code"] == "burn-no-log"
+    assert order == ["log", "gauges"]
 
 
 READING = "0, 83, 1500, 300.1, 0x0000000000000004\n"

@@ -18,11 +18,14 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterable
+from typing import IO
 
 from ranks import Line, last_line, say, together
 
 LIMIT = 60.0
 """So many seconds more than the burn itself may pass before a rank is called hung."""
+GRACE = 2.0
+"""Seconds in which a program that was asked to end does so."""
 MATRIX = 4096
 QUERY = "index,temperature.gpu,clocks.sm,power.draw"
 REASONS = ("clocks_throttle_reasons.active", "clocks_event_reasons.active")
@@ -59,12 +62,14 @@ def burnt(count: int, seconds: float, *, gpu: bool) -> Line:
     watch = query()
     # Into a file: a pipe that nobody reads is full after some minutes, and what comes then is the hottest.
     with tempfile.TemporaryFile("w+", prefix="bringup-burn-") as printed:
-        with subprocess.Popen((*watch, "-lms", "1000"), stdout=printed, text=True) if watch else contextlib.nullcontext() as seen:
-            line = together(count, seconds + LIMIT, lambda rank, _: burn(rank, seconds, gpu=gpu))
-            if seen is not None:
-                seen.terminate()
+        seen = begun((*watch, "-lms", "1000"), printed) if watch else None
+        line = together(count, seconds + LIMIT, lambda rank, _: burn(rank, seconds, gpu=gpu))
+        # The log first: a card that is lost holds whoever asks it, and the log says why.
+        xids = log.xids()
+        if seen is not None:
+            end(seen)
         printed.seek(0)
-        return judged(line, watched(printed), log.xids())
+        return judged(line, watched(printed), xids)
 
 
 def burn(rank: int, seconds: float, *, gpu: bool) -> Line:
@@ -111,9 +116,9 @@ def query() -> tuple[str, ...]:
     program = shutil.which("nvidia-smi")
     for reasons in REASONS if program else ():
         argv = (program or "", f"--query-gpu={QUERY},{reasons}", "--format=csv,noheader,nounits")
-        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            if subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=20, check=False).returncode == 0:
-                return argv
+        answer = told(argv)
+        if answer is not None and answer[0] == 0:
+            return argv
     return ()
 
 
@@ -134,6 +139,41 @@ def watched(printed: Iterable[str]) -> Line:
     return {"hottest": hottest, "clock": clock, "gpus": " ".join(sorted(slowed))} if hottest else {}
 
 
+# --- other programs -------------------------------------------------------------------------------
+
+
+def begun(argv: tuple[str, ...], into: IO[str]) -> subprocess.Popen[str] | None:
+    """Return a program that prints into a file; `None` where it cannot be started."""
+    try:
+        return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=into, stderr=subprocess.DEVNULL, text=True)
+    except OSError:
+        return None
+
+
+def end(program: subprocess.Popen[str]) -> None:
+    """End a program, and wait no longer for one that stands in the kernel before a lost card: not even a kill reaches it there."""
+    for send in (program.terminate, program.kill):
+        send()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            program.wait(GRACE)
+            return
+
+
+def told(argv: tuple[str, ...], limit: float = 20.0) -> tuple[int, list[str]] | None:
+    """Return the status and the lines of a command; `None` where it cannot be started or does not end in time."""
+    with tempfile.TemporaryFile("w+", prefix="bringup-burn-", errors="replace") as printed:
+        program = begun(argv, printed)
+        if program is None:
+            return None
+        try:
+            status = program.wait(limit)
+        except subprocess.TimeoutExpired:
+            end(program)
+            return None
+        printed.seek(0)
+        return status, printed.read().splitlines()
+
+
 # --- the kernel's log -----------------------------------------------------------------------------
 
 
@@ -143,7 +183,7 @@ class KernelLog:
     def __init__(self) -> None:
         self._before: set[str] = set()
         self._read = None
-        for read in (lambda: told("dmesg"), records, lambda: told(*JOURNAL)):
+        for read in (lambda: lines(("dmesg",)), records, lambda: lines(JOURNAL)):
             # Its lines carry their time, so that one which was there before is told from the same one come again.
             self._before = set(read())
             if self._before:
@@ -160,13 +200,10 @@ class KernelLog:
         return list(dict.fromkeys(found))
 
 
-def told(*argv: str) -> list[str]:
+def lines(argv: tuple[str, ...]) -> list[str]:
     """Return the lines that a command prints; none where it fails."""
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    return done.stdout.splitlines() if done.returncode == 0 else []
+    answer = told(argv)
+    return answer[1] if answer is not None and answer[0] == 0 else []
 
 
 def records() -> list[str]:
