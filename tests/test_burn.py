@@ -61,6 +61,14 @@ def test_a_log_that_nobody_may_read_is_not_watched_and_that_is_said(burning: Mod
     assert burning.KernelLog().xids() is None
 
 
+def test_a_log_that_cannot_be_read_any_more_at_the_end_is_not_a_log_without_xids(burning: ModuleType, tmp_path: Path) -> None:
+    stand_in(tmp_path / "dmesg", "echo '[  1.0] started'\n")
+    log = burning.KernelLog()
+    assert log.xids() == []
+    stand_in(tmp_path / "dmesg", "exit 1\n")
+    assert log.xids() is None
+
+
 @pytest.mark.parametrize("hangs", [False, True], ids=["ends", "does not end"])
 def test_a_program_that_a_lost_card_holds_is_not_waited_for(burning: ModuleType, hangs: bool) -> None:
     # What stands in the kernel is out of reach of any signal; a program that cannot be ended stands for it here.

@@ -191,11 +191,15 @@ class KernelLog:
                 break
 
     def xids(self) -> list[str] | None:
-        """Return the Xids since then, each with its card, in order; `None` where the log cannot be read."""
+        """Return the Xids since then, each with its card, in order; `None` where the log cannot be read, at the beginning or now."""
         if self._read is None:
             return None
         time.sleep(0.5)  # journald writes a little later than the kernel
-        new = [line for line in self._read() if line not in self._before]
+        now = self._read()
+        # It was not empty before: where nothing comes now, it was not read.
+        if not now:
+            return None
+        new = [line for line in now if line not in self._before]
         found = [f"{xid[1]} Xid {xid[2]}" for line in new for xid in [XID.search(line)] if xid is not None]
         return list(dict.fromkeys(found))
 
