@@ -190,20 +190,24 @@ def _ending(result: Result) -> Words:
 
 def _rung(name: str, line: Mapping[str, Any]) -> Rung:
     """Return a rung as its line says it."""
-    said: Words = str(line.get("text") or "")
-    if line.get("code"):
-        params: dict[str, Param] = {key: value for key, value in (line.get("params") or {}).items() if isinstance(value, str | int | float)}
-        said = phrase(f"verify.because.{line['code']}", **params)
+    said = _coded(line) or str(line.get("text") or "")
+    beside = _coded(line.get("beside") or {})
     value, expected = line.get("value"), line.get("expected")
     return Rung(
         id=name,
         state=line["state"],
         because=said,
-        detail=str(line.get("detail") or ""),
+        detail=beside or str(line.get("detail") or ""),
         value=None if value is None else float(value),
         unit=line.get("unit"),
         expected=None if expected is None else float(expected),
     )
+
+
+def _coded(line: Mapping[str, Any]) -> Words:
+    """Return the words of what a program said in a code; nothing where it said none."""
+    params: dict[str, Param] = {key: value for key, value in (line.get("params") or {}).items() if isinstance(value, str | int | float)}
+    return phrase(f"verify.because.{line['code']}", **params) if line.get("code") else ""
 
 
 def _version(name: str, found: str, wanted: str, variant: str | None = None) -> Rung:

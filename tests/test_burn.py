@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import subprocess
 import time
 from pathlib import Path
@@ -69,6 +70,52 @@ def test_a_log_that_cannot_be_read_any_more_at_the_end_is_not_a_log_without_xids
     assert log.xids() is None
 
 
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("NVRM: Xid (PCI:0000:01:00): 31, pid=77, name=python, Ch 00000008", []),
+        ("NVRM: Xid (PCI:0000:01:00): 13, pid='77', name=python, Graphics SM Warp Exception", []),
+        ("NVRM: Xid (PCI:0000:01:00): 31, pid=4100, name=python, Ch 00000008", ["0000:01:00 Xid 31"]),
+        ("NVRM: Xid (PCI:0000:01:00): 43, Ch 00000010", ["0000:01:00 Xid 43"]),
+        ("NVRM: Xid (PCI:0000:01:00): 79, pid=77, GPU has fallen off the bus.", ["0000:01:00 Xid 79"]),
+    ],
+    ids=["another's", "another's in quotes", "a rank's", "nobody's name", "the card's own"],
+)
+def test_what_another_program_did_to_itself_is_no_fault_of_the_card(
+    burning: ModuleType, tmp_path: Path, line: str, found: list[str]
+) -> None:
+    (tmp_path / "log").write_text("[  1.0] started\n")
+    stand_in(tmp_path / "dmesg", f'while IFS= read -r line; do echo "$line"; done < {tmp_path / "log"}\n')
+    log = burning.KernelLog()
+    (tmp_path / "log").write_text(f"[  1.0] started\n[  2.0] {line}\n")
+    assert log.xids([4100]) == found
+
+
+def test_the_ranks_of_a_burn_are_known_by_their_processes(burning: ModuleType) -> None:
+    begun: list[int] = []
+    said = burning.together(2, 20, lambda *_: {"state": "passed", "value": os.getpid()}, begun)
+    assert len(begun) == 2
+    assert said["value"] == begun[0]
+
+
+@pytest.mark.parametrize(
+    ("said", "detail"),
+    [
+        (
+            {"state": "failed", "text": "RuntimeError: CUDA error: unspecified launch failure"},
+            "RuntimeError: CUDA error: unspecified launch failure",
+        ),
+        ({"state": "failed", "code": "burn-wrong", "params": {"gpu": 1}}, "Under load GPU 1 computes wrong values."),
+        (DONE, "61.3 TFLOPS"),
+    ],
+)
+def test_what_a_rank_said_stays_beside_the_xid(burning: ModuleType, said: dict[str, object], detail: str) -> None:
+    rung = _rung("burn", burning.judged(said, {}, ["0000:c1:00 Xid 79"]))
+    assert rung.state == "failed"
+    assert "Xid 79" in say("en", rung.because)
+    assert say("en", rung.detail) == detail
+
+
 @pytest.mark.parametrize("hangs", [False, True], ids=["ends", "does not end"])
 def test_a_program_that_a_lost_card_holds_is_not_waited_for(burning: ModuleType, hangs: bool) -> None:
     # What stands in the kernel is out of reach of any signal; a program that cannot be ended stands for it here.
@@ -113,7 +160,7 @@ def test_the_log_is_read_before_the_gauges_are_ended(burning: ModuleType, monkey
     order: list[str] = []
     monkeypatch.setattr(burning, "query", lambda: ("true",))
     monkeypatch.setattr(burning, "together", lambda *_: DONE)
-    monkeypatch.setattr(burning, "KernelLog", lambda: SimpleNamespace(xids=lambda: order.append("log")))
+    monkeypatch.setattr(burning, "KernelLog", lambda: SimpleNamespace(xids=lambda _: order.append("log")))
     monkeypatch.setattr(burning, "end", lambda _: order.append("gauges"))
     monkeypatch.setattr(burning, "begun", lambda *_: Held(hangs=True))
     assert burning.burnt(1, 0.1, gpu=True)["code"] == "burn-no-log"

@@ -139,11 +139,11 @@ def where(path: Path) -> str:
 # --- several processes ----------------------------------------------------------------------------
 
 
-def together(ranks: int, limit: float, work: Callable[[int, Path], Line]) -> Line:
+def together(ranks: int, limit: float, work: Callable[[int, Path], Line], begun: list[int] | None = None) -> Line:
     """Return what several ranks say together: the first one's line, or the line of the one to blame.
 
     `work` is called with the rank and a folder in which the ranks find each other, so that no port has to be free and no
-    other machine can join.
+    other machine can join. The ranks' process ids are added to `begun`.
     """
     folder = Path(tempfile.mkdtemp(prefix="bringup-ddp-"))
     try:
@@ -153,6 +153,8 @@ def together(ranks: int, limit: float, work: Callable[[int, Path], Line]) -> Lin
             if child == 0:
                 answer(folder / str(rank), lambda rank=rank: work(rank, folder))
             children.append(child)
+        if begun is not None:
+            begun += children
         said = wait(children, limit, folder)
         wrong = [line for line in said if line["state"] != "passed"]
         return min(wrong, key=blame) if wrong else said[0]

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import IO
 
 from ranks import Line, last_line, say, together
@@ -32,7 +32,9 @@ REASONS = ("clocks_throttle_reasons.active", "clocks_event_reasons.active")
 """The name of the reasons to slow down, and the one that newer drivers have for it."""
 IDLE_REASONS = 0x1 | 0x2 | 0x4
 """Reasons that are no trouble: idle, clocks set by an application, the power cap that the card works at under load."""
-XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)")
+XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)(?:.*?\bpid='?(\d+))?")
+OF_PROGRAMS = frozenset(("13", "31", "43", "45"))
+"""Xids that a program brings about by what it does: another one's say nothing of the card under this load."""
 JOURNAL = ("journalctl", "-k", "-b", "-q", "--no-pager", "-o", "short-monotonic")
 KMSG = "/dev/kmsg"
 
@@ -63,9 +65,10 @@ def burnt(count: int, seconds: float, *, gpu: bool) -> Line:
     # Into a file: a pipe that nobody reads is full after some minutes, and what comes then is the hottest.
     with tempfile.TemporaryFile("w+", prefix="bringup-burn-") as printed:
         seen = begun((*watch, "-lms", "1000"), printed) if watch else None
-        line = together(count, seconds + LIMIT, lambda rank, _: burn(rank, seconds, gpu=gpu))
+        ranks: list[int] = []
+        line = together(count, seconds + LIMIT, lambda rank, _: burn(rank, seconds, gpu=gpu), ranks)
         # The log first: a card that is lost holds whoever asks it, and the log says why.
-        xids = log.xids()
+        xids = log.xids(ranks)
         if seen is not None:
             end(seen)
         printed.seek(0)
@@ -97,10 +100,18 @@ def burn(rank: int, seconds: float, *, gpu: bool) -> Line:
 def judged(line: Line, gauges: Line, xids: list[str] | None) -> Line:
     """Return the burn's line with what was seen of gauges ({} for nothing) and log (`None` where it cannot be read).
 
-    An Xid is the cause whatever the ranks say: a card that reports one under load is not sound.
+    An Xid is the cause whatever the ranks say: a card that reports one under load is not sound. What a rank said stays beside it.
     """
     if xids:
-        return {**line, "state": "failed", "code": "burn-xid", "params": {"xids": "; ".join(xids[:4])}}
+        beside = {"beside": {"code": line.get("code"), "params": line.get("params")}} if line["state"] == "failed" else {}
+        return {
+            "detail": line.get("text", ""),
+            **line,
+            **beside,
+            "state": "failed",
+            "code": "burn-xid",
+            "params": {"xids": "; ".join(xids[:4])},
+        }
     if line["state"] != "passed":
         return line
     code = ("burn-slowed" if gauges["gpus"] else "burn-watched") if gauges else "burn"
@@ -190,8 +201,11 @@ class KernelLog:
                 self._read = read
                 break
 
-    def xids(self) -> list[str] | None:
-        """Return the Xids since then, each with its card, in order; `None` where the log cannot be read, at the beginning or now."""
+    def xids(self, ours: Collection[int] = ()) -> list[str] | None:
+        """Return the Xids since then, each with its card, in order; `None` where the log cannot be read, at the beginning or now.
+
+        What another program than the processes of `ours` brought about by its own doing is left out.
+        """
         if self._read is None:
             return None
         time.sleep(0.5)  # journald writes a little later than the kernel
@@ -200,8 +214,9 @@ class KernelLog:
         if not now:
             return None
         new = [line for line in now if line not in self._before]
-        found = [f"{xid[1]} Xid {xid[2]}" for line in new for xid in [XID.search(line)] if xid is not None]
-        return list(dict.fromkeys(found))
+        found = [xid for line in new for xid in [XID.search(line)] if xid is not None]
+        mine = [xid for xid in found if xid[2] not in OF_PROGRAMS or xid[3] is None or int(xid[3]) in ours]
+        return list(dict.fromkeys(f"{xid[1]} Xid {xid[2]}" for xid in mine))
 
 
 def lines(argv: tuple[str, ...]) -> list[str]:
