@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steps import proof
+from steps import proof, resources
 from steps.host.local import LocalHost
 from steps.model.base import Phrase
 from steps.model.verdict import Rung
@@ -65,3 +65,10 @@ def test_one_that_breaks_its_process_is_named_and_the_next_is_tried_all_the_same
 
 def test_what_is_not_there_is_said_to_be_not_installed(interpreter: str) -> None:
     assert because(tried(interpreter, "absent")["absent"]) == "verify.because.not-installed"
+
+
+@pytest.mark.parametrize("program", sorted(Path(resources.path_of("training", "ranks.py")).parent.glob("*.py")), ids=lambda path: path.stem)
+def test_the_way_to_call_a_program_that_its_docstring_names_finds_what_it_imports(program: Path) -> None:
+    text = program.read_text()
+    # Isolated, Python does not look beside the program.
+    assert not ("from ranks import" in text and f"python -I {program.name}" in text)

@@ -1,7 +1,7 @@
 """Import each named distribution in its own environment: one JSON line each, with its version and the devices it sees.
 
 Each is tried in a process of its own: what one does to its process is no finding about another. Run by the environment's
-interpreter, isolated, with `ranks.py` beside it: `python -I verify_import.py --limit 120 jax tensorflow transformers`.
+interpreter, with `ranks.py` beside it: `python verify_import.py --limit 120 jax tensorflow transformers`.
 """
 
 from __future__ import annotations
