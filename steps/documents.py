@@ -151,7 +151,7 @@ def plan(planned: Plan, found: Iterable[Finding], language: Language) -> Documen
 def summary(run: RunSummary, language: Language = "en") -> Document:
     """Return one line of the `runs` document; `state` is null where it cannot be read.
 
-    `alive`, `rehearsal`, `title`, `kept_bytes` are our own.
+    `alive`, `rehearsal`, `title`, `kept_bytes`, `kept_beside` are our own.
     """
     return {
         "id": run.id,
@@ -164,6 +164,7 @@ def summary(run: RunSummary, language: Language = "en") -> Document:
         "rehearsal": run.rehearsal,
         "title": run.title or say(language, run.first),
         "kept_bytes": run.kept_bytes,
+        "kept_beside": list(run.kept_beside),
     }
 
 

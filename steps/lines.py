@@ -219,9 +219,15 @@ def runs(found: Iterable[RunSummary], language: Language) -> Iterator[str]:
             state = f"{state} · {say(language, phrase('cli.run.rehearsal'))}"
         title = shortened(one.title or say(language, one.first), 48)
         yield f"{one.id:<12}{started:<18}{one.owner or '':<12}{padded(state, 24)}{title}".rstrip()
-    kept = {one.kept_in: sum(other.kept_bytes for other in listed if other.kept_in == one.kept_in) for one in listed if one.kept_bytes}
+    kept: dict[str, int] = {}
+    for one in listed:
+        kept[one.kept_in] = kept.get(one.kept_in, 0) + one.kept_bytes - sum(one.kept_beside.values())
     for folder, count in kept.items():
-        yield say(language, phrase("cli.kept", size=measures.download(count), folder=folder))
+        if count:
+            yield say(language, phrase("cli.kept", size=measures.download(count), folder=folder))
+    for one in listed:
+        for path, count in one.kept_beside.items():
+            yield say(language, phrase("cli.kept-beside", run=one.id, size=measures.download(count), path=path))
 
 
 def verdict(rungs: Iterable[Rung], language: Language, *, tried: bool = False, without: Iterable[Words] = ()) -> Iterator[str]:

@@ -10,7 +10,7 @@ import pytest
 
 from steps import documents, lines
 from steps.engine import client
-from steps.model.action import RemovePath, Run
+from steps.model.action import Keep, RemovePath, Run
 from steps.model.base import phrase
 from steps.model.run import RunSummary
 from steps.text import Language
@@ -64,6 +64,7 @@ def test_the_document_of_a_run_says_whether_it_was_a_rehearsal() -> None:
         "rehearsal": True,
         "title": "CUDA 12.8",
         "kept_bytes": 0,
+        "kept_beside": [],
     }
 
 
@@ -78,6 +79,24 @@ def test_the_list_ends_with_what_is_kept_for_undo(state: Path) -> None:
     *_, last = lines.runs(found, "en")
     assert last.startswith(f"Packages kept for undo take 7 MB: {state}/return/RUN.")
     assert len(tuple(lines.runs(found, "en"))) == 3
+
+
+def test_what_is_kept_beside_an_environment_is_named_with_its_size_until_it_is_taken_back(state: Path, tmp_path: Path) -> None:
+    env = tmp_path / "env"
+    env.mkdir()
+    (env / "large").write_bytes(b"x" * 3_000_000)
+    handle = ran(Keep(id="a.keep", title="t", path=str(env)), Run(id="a.one", title="t", argv=("true",)))
+    copy = f"{tmp_path}/.env.before-{handle.id}"
+    (one,) = client.runs()
+    assert 3_000_000 <= one.kept_bytes < 3_100_000
+    assert documents.summary(one)["kept_beside"] == [copy]
+    assert list(lines.runs((one,), "en"))[1:] == [
+        f"Kept whole for the undo of {handle.id}: {copy} (3 MB). If you remove it, {handle.id} cannot be taken back."
+    ]
+    handle.undo()
+    ended(handle)
+    (one,) = client.runs()
+    assert (one.kept_bytes, one.kept_beside) == (0, {})
 
 
 @pytest.mark.usefixtures("state")

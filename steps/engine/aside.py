@@ -23,6 +23,8 @@ class Kept(Record):
 
     path: str
     kept: str
+    bytes: int | None = None
+    """How much the original took before it was copied; `None` where that was not counted."""
 
     @property
     def partial(self) -> str:
@@ -43,7 +45,8 @@ def keep(action: Keep, context: Context) -> Outcome:
     if state is None:
         path = action.path if action.moves else real_path(action.path, context.host)
         # Beside the thing itself, not beside a link to it: a rename needs one file system.
-        state = Kept(path=path, kept=msgspec.structs.replace(action, path=path).kept(context.folder.id))
+        beside = msgspec.structs.replace(action, path=path).kept(context.folder.id)
+        state = Kept(path=path, kept=beside, bytes=None if action.moves else _size(path, context))
         if not _is_there(state.path, context):
             raise PreflightError("keep-nothing", path=state.path)
         if _is_there(state.kept, context):
@@ -59,7 +62,7 @@ def _copy(action: Keep, state: Kept, context: Context) -> Outcome:
     """Copy under another name, and give it its own once all of it is on disk."""
     if _is_there(state.partial, context):
         take_away(action, state.partial, context)
-    needed, free = _size(state.path, context), context.host.free_bytes(state.kept)
+    needed, free = state.bytes, context.host.free_bytes(state.kept)
     roomy = needed is None or free is None or needed + _SPARE <= free
     # What shares its blocks with the original needs no room; whether a file system can do that only a try tells.
     share = f"--reflink={'auto' if roomy else 'always'}"

@@ -86,6 +86,7 @@ class RunHandle:
         """Return the run's line in `bringup runs`."""
         state, named = self.state(), " · ".join(names(self.plan))
         kept = return_points(self.plan.target.root, invoking_owner())
+        beside = ledger.kept_beside(self._folder, self.plan)
         return RunSummary(
             id=self.id,
             folder=self.folder,
@@ -99,7 +100,8 @@ class RunHandle:
             title=named,
             first=self.plan.actions[0].title if self.plan.actions and not named else "",
             kept_in=str(kept),
-            kept_bytes=0 if self.plan.target.rehearsal else bytes_below(kept / self.id),
+            kept_bytes=0 if self.plan.target.rehearsal else bytes_below(kept / self.id) + sum(beside.values()),
+            kept_beside=beside,
         )
 
     def is_ours(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ import msgspec
 
 from steps.engine import journal
 from steps.engine.folder import RunFolder
+from steps.engine.return_points import bytes_below
 from steps.errors import BringupError
 from steps.model.action import AnyAction, Keep, Manual, Packages, RemovePath, Run, Write, leaves_something
 from steps.model.base import Record
@@ -75,6 +77,19 @@ def folders_that_go(folder: RunFolder, plan: Plan) -> tuple[str, ...]:
             paths = (before.real.get(path, path) for path in paths_of(action) if path not in before.existed)
             gone |= dict.fromkeys(path for path in paths if Path(plan.target.root, path.lstrip("/")).is_dir())
     return tuple(gone)
+
+
+def kept_beside(folder: RunFolder, plan: Plan) -> dict[str, int]:
+    """Return what the run keeps beside its originals, as this machine spells it, with the bytes that it takes."""
+    found: dict[str, int] = {}
+    for action in order(plan, journal.read(folder.journal)[0]):
+        if isinstance(action, Keep):
+            known = _plain(folder.kept(action.id) / "undo.json")
+            path = Path(plan.target.root, str(known.get("kept", "")).lstrip("/"))
+            if known and os.path.lexists(path):
+                # An environment has a hundred thousand files: they were counted when it was copied.
+                found[str(path)] = known["bytes"] if isinstance(known.get("bytes"), int) else bytes_below(path)
+    return found
 
 
 def _before(folder: RunFolder, action: Run) -> PathsBefore:

@@ -16,9 +16,9 @@ def return_points(target: str, owner: Owner) -> Path:
 
 
 def bytes_below(folder: Path) -> int:
-    """Return how much the files below a folder take; those that may not be seen do not count."""
+    """Return how much the files below a folder take, or a file itself; those that may not be seen do not count."""
     found = 0
-    for path in folder.rglob("*"):
+    for path in (folder, *folder.rglob("*")):
         with contextlib.suppress(OSError):
             found += path.lstat().st_size if path.is_file() else 0
     return found

@@ -128,7 +128,9 @@ class RunSummary(Record):
     kept_in: str = ""
     """The folder of all packages that were put aside for an undo; that of this run bears its id."""
     kept_bytes: int = 0
-    """How much those of this run take."""
+    """How much all takes that this run keeps for its undo: its packages, and what lies beside its original."""
+    kept_beside: Mapping[str, int] = {}
+    """What it keeps whole beside the original, by path, and how much each takes."""
 
     @property
     def word(self) -> str:
