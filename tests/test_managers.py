@@ -445,6 +445,16 @@ def test_dnfs_table_is_read() -> None:
     assert (found.download_bytes, found.disk_bytes) == (65 << 20, round(1.5 * (1 << 30)))
 
 
+def test_what_dnf_would_take_back_is_refused_unless_the_plan_names_it() -> None:
+    rows = " nvidia-driver      x86_64   3:570.1-1.el9          cuda-rhel9-x86_64      65 M\n"
+    found = dnf.parse(f"Downgrading:\n{rows}\nTransaction Summary\nDowngrade  1 Package\nOperation aborted.\n")
+    assert (found.downgraded, found.replaced) == (("nvidia-driver",), (Change(name="nvidia-driver", before="", after="3:570.1-1.el9"),))
+    with pytest.raises(PreflightError) as caught:
+        preflight.check(installing("dnf", "t", "t", ("nvidia-open",)), found, Answers())
+    assert caught.value.code == "downgrade-refused"
+    preflight.check(installing("dnf", "t", "t", ("nvidia-open",), may_downgrade=("*nvidia*",)), found, Answers())
+
+
 def test_a_removal_that_was_not_read_stops_everything() -> None:
     found = dnf.parse(DNF.replace("Remove   1 Package", "Remove   2 Packages"))
     assert found.problem == Phrase(key="manager.dnf.unread", params={"count": 2})

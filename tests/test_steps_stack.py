@@ -221,6 +221,15 @@ def test_an_older_branch_from_nvidias_repository_goes_back_with_all_that_it_depe
     assert back(planned(with_packages(plain, nvidia_open="550.54.15-1"), profile(**LAB))) == (False, False)
 
 
+def test_dnfs_packages_of_a_newer_branch_may_go_back_to_the_planned_one() -> None:
+    answers = profile(driver_branch="580", driver_flavor="open", driver_source="nvidia-repo")
+    for version, named in (("3:590.1-1.el10", apt_repository.DRIVER_PACKAGES), ("3:580.1-1.el10", ()), ("3:570.1-1.el10", ())):
+        here = with_packages(machine("4090", system="rocky 10.0", kernel="6.12.0-55.el10.x86_64"), kmod_nvidia_open_dkms=version)
+        install = planned(here, answers)["driver.install"]
+        assert isinstance(install, Packages)
+        assert (install.manager, install.may_downgrade) == ("dnf", named)
+
+
 def test_debians_own_driver_goes_back_from_nvidias_newer_one() -> None:
     here = with_packages(machine("t4", system="debian 12", driver="580.82.07"), nvidia_driver="580.82.07-1")
     actions = planned(here, profile(driver_branch="535", driver_flavor="proprietary", driver_source="distro"))

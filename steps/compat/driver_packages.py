@@ -49,7 +49,16 @@ REPLACED = (
 )
 """Packages that a change of driver may remove: the old driver's own, nothing of containers, toolkits or the desktop."""
 
-_OF_BRANCH = ("nvidia-driver*", "nvidia-kernel*", "nvidia-dkms*", "nvidia-open*", "libnvidia-compute*", "libcuda1*", "cuda-drivers*")
+_OF_BRANCH = (
+    "kmod-nvidia*",
+    "nvidia-driver*",
+    "nvidia-kernel*",
+    "nvidia-dkms*",
+    "nvidia-open*",
+    "libnvidia-compute*",
+    "libcuda1*",
+    "cuda-drivers*",
+)
 """Packages whose version is the driver's: its tools (`nvidia-settings`, `nvidia-modprobe`) may be of a newer one beside it."""
 
 FABRIC_GUIDE = "https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide"
@@ -104,8 +113,8 @@ def astray(case: Case) -> bool:
 
 
 def older(case: Case) -> bool:
-    """Return whether the planned branch is behind the packages of apt's that are installed: they have to go back."""
-    if case.distribution is not None and case.distribution.manager != "apt":
+    """Return whether the planned branch is behind the packages that are installed, of apt's or dnf's: they have to go back."""
+    if case.distribution is not None and case.distribution.manager not in ("apt", "dnf"):
         return False
     if case.driver.source not in ("nvidia-repo", "distro") or not any("=" in name for name in packages(case)):
         # Where a name says its branch, another branch is another package.

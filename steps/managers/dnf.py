@@ -207,6 +207,7 @@ def _replaced(simulation: Simulation, host: Host) -> Mapping[str, tuple[str, str
 def parse(output: str) -> Simulation:
     """Return the changes and sizes in dnf's table of a transaction; a problem when the table was not read completely."""
     changes: list[Change] = []
+    downgraded: list[str] = []
     kind = ""
     # A name that is too long for its column stands alone, and its row goes on in the next line.
     for line in _WRAPPED.sub(r"\1 ", output).splitlines():
@@ -222,10 +223,13 @@ def parse(output: str) -> Simulation:
                 case _:
                     # The table does not say the version that goes; the snapshot knows it.
                     changes.append(Change(name=name, before="", after=version))
+                    downgraded += [name] if kind == "Downgrading" else []
     sizes = {found["what"]: round(float(found["value"]) * _UNITS[found["unit"]]) for found in _SIZE.finditer(output)}
     freed = sizes.get("Freed space")
     growth = sizes.get("Installed size", -freed if freed is not None else None)
-    simulation = Simulation(changes=tuple(changes), download_bytes=sizes.get("Total download size"), disk_bytes=growth)
+    simulation = Simulation(
+        changes=tuple(changes), download_bytes=sizes.get("Total download size"), disk_bytes=growth, downgraded=tuple(downgraded)
+    )
     announced = sum(int(found["count"]) for found in _REMOVES.finditer(output))
     if announced != len(simulation.removed):
         return Simulation(problem=phrase("manager.dnf.unread", count=announced))

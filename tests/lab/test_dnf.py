@@ -25,6 +25,7 @@ from tests.engine_kit import ended, output, plan_of
 from tests.lab.lab import LabMachine
 from tests.test_compat_cases import machine as machine_of
 from tests.test_compat_cases import profile
+from tests.test_steps_stack import with_packages
 
 pytestmark = [
     pytest.mark.lab,
@@ -182,7 +183,7 @@ def branches(packages: Path) -> None:
     locks = Path("/etc/dnf/plugins/versionlock.list")
     locks.write_text("nvidia-open-3:590.1-1.*\nlab-data-0:1.0-1.*\n")
     before, written = snapshot(), locks.read_text()
-    here = machine_of("4090", system="rocky 10.0", kernel="6.12.0-55.el10.x86_64")
+    here = with_packages(machine_of("4090", system="rocky 10.0", kernel="6.12.0-55.el10.x86_64"), nvidia_open="3:590.1-1")
     answers = profile(driver_branch="580", driver_flavor="open", driver_source="nvidia-repo")
     wanted = ("repository.lock-kept", "repository.unlock", "repository.lock", "driver.install", "driver.branch-seen")
     planned = [action for action in driver_plan.plan(Case(here, answers), Target()) if action.id in wanted]
