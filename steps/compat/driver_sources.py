@@ -7,11 +7,13 @@ from steps.compat import driver_packages
 from steps.compat.case import Case
 from steps.compat.findings import driver_finding
 from steps.managers import apt_repository
-from steps.model.action import AnyAction, Command, ManagerName, RemovePath, Run, Succeeds, Write, installing
+from steps.model.action import AnyAction, AptReads, Command, ManagerName, RemovePath, Run, Succeeds, Write, installing
 from steps.model.base import phrase
 from steps.model.finding import Finding
 
 _PPA = "ppa:graphics-drivers/ppa"
+_PPA_AT = tuple(f"https://{host}/graphics-drivers/ppa/ubuntu" for host in ("ppa.launchpadcontent.net", "ppa.launchpad.net"))
+"""Where apt reads it, by its name now and by the one that add-apt-repository wrote until 2021."""
 _MODULE = "nvidia-driver"
 _STREAM_FILE = f"/etc/dnf/modules.d/{_MODULE}.module"
 _VERSIONLOCK = ("dnf", "-y", "versionlock")
@@ -32,11 +34,11 @@ def plan(case: Case) -> tuple[AnyAction, ...]:
         pin = (_pin(case),) if pinned(case) else ()
         return (*apt_repository.debian_components(row.codename, known), *pin)
     if case.driver.source == "ppa":
-        return (_ppa(),)
+        return (_ppa(case),)
     return ()
 
 
-def _ppa() -> AnyAction:
+def _ppa(case: Case) -> AnyAction:
     """Return what adds the drivers' PPA; undo removes it, with its key where that lies in a file of its own; one that was there stays."""
     add = ("add-apt-repository", "--yes")
     return Run(
@@ -44,7 +46,7 @@ def _ppa() -> AnyAction:
         title=phrase("driver.action.ppa"),
         lane="packages",
         argv=(*add, _PPA),
-        done_when=(Succeeds(argv=("grep", "-rqsE", r"^(deb |URIs:).*graphics-drivers/ppa", "/etc/apt/sources.list.d")),),
+        done_when=(AptReads(urls=_PPA_AT, suite=case.distribution.codename if case.distribution else None),),
         undo=(Command(argv=(*add, "--remove", _PPA)), RemovePath(path="/etc/apt/trusted.gpg.d/graphics-drivers-ubuntu-ppa.gpg")),
         seconds=20,
     )

@@ -6,8 +6,9 @@ import re
 
 from steps.engine.context import Context
 from steps.host.base import Host
+from steps.managers import apt_sources
 from steps.managers.base import module_files, packages_are
-from steps.model.action import Action, FileIs, ModuleBuilt, PackagesAre, Probe, Run, Succeeds
+from steps.model.action import Action, AptReads, FileIs, ModuleBuilt, PackagesAre, Probe, Run, Succeeds
 from steps.model.base import Phrase, phrase
 
 _PATIENCE = 120.0
@@ -35,6 +36,8 @@ def _holds(probe: Probe, action: Action, context: Context) -> bool | None:
             return packages_are(probe, host)
         case ModuleBuilt(module=module, kernel=kernel):
             return _built(host, module, kernel or context.plan.target.kernel)
+        case AptReads(urls=urls, suite=suite):
+            return apt_sources.reads(host, *urls, suite=suite)
         case Succeeds(argv=argv):
             # What is the person's is never run as root, not even to look.
             status = host.run((*context.person_prefix(), *argv) if context.as_other(action) else argv, timeout=_PATIENCE).status

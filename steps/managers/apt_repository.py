@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
-from steps.model.action import AnyAction, FileIs, Packages, RemovePath, Run, Succeeds, Write
+from steps.model.action import AnyAction, AptReads, FileIs, Packages, RemovePath, Run, Succeeds, Write
 from steps.model.base import Words, phrase
 
 KEYRING_PACKAGE = "cuda-keyring_1.1-1_all.deb"
@@ -47,14 +45,12 @@ def _named(url: str) -> str:
     return "-".join(part for part in url.rstrip("/").split("/")[-2:])
 
 
-def configured(url: str) -> Succeeds:
-    """Return the probe that a source for `url` stands somewhere already.
+def configured(url: str) -> AptReads:
+    """Return the probe that apt reads `url` already.
 
     A second one with another key would make every apt call fail ("Conflicting values set for option Signed-By").
     """
-    plain = re.escape(re.sub(r"^https?://", "", url).rstrip("/"))
-    pattern = rf"^(deb |URIs:).*{plain}"
-    return Succeeds(argv=("grep", "-rqsE", "--include=*.list", "--include=*.sources", "-e", pattern, "/etc/apt"))
+    return AptReads(urls=(url,))
 
 
 def nvidia_repository(url: str) -> tuple[AnyAction, ...]:

@@ -48,7 +48,14 @@ class Succeeds(Record, tag=True):
     argv: tuple[str, ...]
 
 
-Probe = FileIs | PackagesAre | ModuleBuilt | Succeeds
+class AptReads(Record, tag=True):
+    """apt reads packages from one of these addresses (a scheme does not count); with `suite`, from that one of it."""
+
+    urls: tuple[str, ...]
+    suite: str | None = None
+
+
+Probe = FileIs | PackagesAre | ModuleBuilt | Succeeds | AptReads
 
 
 # --- undo ---------------------------------------------------------------------------------------

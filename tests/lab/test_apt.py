@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from steps.errors import PreflightError
-from steps.managers import apt_repository, base, preflight
+from steps.managers import apt_repository, apt_sources, base, preflight
 from steps.managers.base import Change, Holder
 from steps.model.action import installing
 from steps.model.base import Phrase
@@ -80,8 +80,8 @@ def test_the_repository_is_known_by_a_key_that_vouches_for_it_alone(host: LabHos
 
 
 def test_a_source_that_is_configured_already_is_seen(shelf: LabHost) -> None:
-    assert shelf.run(apt_repository.configured(catalogue.NVIDIA_URL).argv).status == 0
-    assert shelf.run(apt_repository.configured("https://example.org/repos/debian12/x86_64/").argv).status == 1
+    assert apt_sources.reads(shelf, apt_repository.configured(catalogue.NVIDIA_URL).urls[0])
+    assert not apt_sources.reads(shelf, "https://example.org/repos/debian12/x86_64/")
 
 
 def test_a_repository_that_cannot_be_reached_is_a_failure(host: LabHost) -> None:
