@@ -103,6 +103,7 @@ esac
         (("Ours",), "undone", "MokNew is empty\n"),
         ((), "kept", "MokNew is empty\n"),  # it was confirmed at the console since
         (("Ours", "Theirs"), "kept", None),
+        (("Secure Boot Key", "Secure Boot Key"), "kept", None),  # two keys may bear one name
     ],
 )
 def test_a_queued_key_is_let_go_only_where_no_other_waits_and_an_enrolled_one_stays(
