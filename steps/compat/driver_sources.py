@@ -14,6 +14,9 @@ from steps.model.finding import Finding
 _PPA = "ppa:graphics-drivers/ppa"
 _PPA_AT = tuple(f"https://{host}/graphics-drivers/ppa/ubuntu" for host in ("ppa.launchpadcontent.net", "ppa.launchpad.net"))
 """Where apt reads it, by its name now and by the one that add-apt-repository wrote until 2021."""
+_PPA_FILE = "/etc/apt/sources.list.d/graphics-drivers-ubuntu-ppa"
+_PPA_KEYS = tuple(f"/etc/apt/trusted.gpg.d/graphics-drivers{middle}ppa.gpg" for middle in ("-ubuntu-", "_ubuntu_"))
+"""Where add-apt-repository lays it: since Ubuntu 23.10 as `.sources` with its key inside, before as `.list` with the key beside."""
 _MODULE = "nvidia-driver"
 _STREAM_FILE = f"/etc/dnf/modules.d/{_MODULE}.module"
 _VERSIONLOCK = ("dnf", "-y", "versionlock")
@@ -39,15 +42,20 @@ def plan(case: Case) -> tuple[AnyAction, ...]:
 
 
 def _ppa(case: Case) -> AnyAction:
-    """Return what adds the drivers' PPA; undo removes it, with its key where that lies in a file of its own; one that was there stays."""
+    """Return what adds the drivers' PPA; undo removes it, with its key where that lies in a file of its own; one that was there stays.
+
+    add-apt-repository asks Launchpad also when it removes: without a network its files go all the same.
+    """
     add = ("add-apt-repository", "--yes")
+    codename = case.distribution.codename if case.distribution else None
+    files = tuple(f"{_PPA_FILE}-{codename}.{end}" for end in ("sources", "list", "list.save")) if codename else ()
     return Run(
         id="repository.ppa",
         title=phrase("driver.action.ppa"),
         lane="packages",
         argv=(*add, _PPA),
-        done_when=(AptReads(urls=_PPA_AT, suite=case.distribution.codename if case.distribution else None),),
-        undo=(Command(argv=(*add, "--remove", _PPA)), RemovePath(path="/etc/apt/trusted.gpg.d/graphics-drivers-ubuntu-ppa.gpg")),
+        done_when=(AptReads(urls=_PPA_AT, suite=codename),),
+        undo=(Command(argv=(*add, "--remove", _PPA), tolerant=True), *(RemovePath(path=path) for path in (*files, *_PPA_KEYS))),
         seconds=20,
     )
 
