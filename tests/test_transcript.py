@@ -72,3 +72,55 @@ def test_an_empty_answer_of_the_bus_counts_where_the_next_command_follows() -> N
 def test_lists_of_packages_are_questions_that_tell_facts(typed: str, asked: tuple[str, ...]) -> None:
     assert session(f"$ {typed}\nnvidia-utils 550.90.07-1\n").commands[asked] == "nvidia-utils 550.90.07-1\n"
     assert not session("$ apt install nvidia-utils-550\nSetting up nvidia-utils-550\n").commands
+
+
+PROMPTS = (
+    "➜  ~ ", "➜  proj git:(main) ✗ ", "me@box ~> ", "me@box:~> ", "gpu01:~ # ", "~/w main* ❯ ", "╰─$ ", "└─$ ", "└──╼ $", "bash-5.1$ ",
+    "sh-4.4# ", "box% ", "box ~ % ", "box:~ me$ ", "17:20:01 me@box:~$ ", "PS C:\\> ", "> ", "+ ", "$ ", "# ", "❯ ", "➜ ",
+    "(base) me@box:~$ ",
+)  # fmt: skip
+NOUVEAU = "01:00.0 VGA compatible controller [0300]: NVIDIA Corporation X [10de:2684] (rev a1)\n\tKernel driver in use: nouveau\n"
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_prompts_of_many_shells_begin_a_command(prompt: str) -> None:
+    told = session(f"{prompt}uname -r\n6.8.0-45-generic\n{prompt}lspci -nnk\n{NOUVEAU}{prompt}lsmod\n").commands
+    assert dict(told) == {("uname", "-r"): "6.8.0-45-generic\n", ("lspci", "-nnk"): NOUVEAU}
+
+
+@pytest.mark.parametrize(
+    "line", ["> NVRM: Xid 79", "> docker: Error response", "12% done", "+ foo", "5 > 3", "<me@box.org> wrote", "/dev/sda1 a > b", "~ x > y"]
+)
+def test_marks_of_ordinary_lines_are_no_prompts(line: str) -> None:
+    assert session(f"$ lsmod\nnvidia 1 0\n{line}\n").commands[("lsmod",)] == f"nvidia 1 0\n{line}\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "printed", "asked"),
+    [
+        ("ulimit -l", "64\n", ("ulimit", "-l")),
+        ("groups", "me adm\n", ("groups",)),
+        ("id", "uid=1000(me)\n", ("id",)),
+        ("env | grep CUDA", "CUDA_HOME=/x\n", ("env",)),
+        ("sudo -E /usr/bin/nvidia-smi -L", "GPU 0: X\n", ("nvidia-smi", "-L")),
+        ("grep -r nvidia /etc/modprobe.d", "x:blacklist nvidia\n", ("grep", "-r", "nvidia", "/etc/modprobe.d")),
+        ("cat /etc/modprobe.d/*.conf", "blacklist nvidia\n", ("cat", "/etc/modprobe.d/*.conf")),
+    ],
+)  # fmt: skip
+def test_answers_about_limits_groups_and_settings_are_taken(typed: str, printed: str, asked: tuple[str, ...]) -> None:
+    assert dict(session(f"$ {typed}\n{printed}").commands) == {asked: printed}
+
+
+def test_variables_limits_and_files_are_taken_in_the_form_in_which_they_are_looked_for() -> None:
+    told = session("$ echo $CUDA_VISIBLE_DEVICES\n7\n$ printenv CUDA_HOME\n/x\n$ ulimit -a\nmax locked memory  (kbytes, -l) 64\n").commands
+    assert dict(told) == {("env",): "CUDA_VISIBLE_DEVICES=7\nCUDA_HOME=/x\n", ("ulimit", "-l"): "64\n"}
+    files = session("$ cat /etc/cdi/nvidia.yaml\nkind: x\n$ cat /etc/nothing\ncat: /etc/nothing: No such file or directory\n").files
+    assert dict(files) == {"/etc/cdi/nvidia.yaml": "kind: x\n"}
+
+
+def test_a_recorded_command_counts_however_it_was_run() -> None:
+    said = Recorded(stdout="said\n")
+    seen = CapturedHost(Capture(schema="bringup/capture", version=1, commands={"sudo lspci -nnk": said, "/usr/bin/nvidia-smi": said}))
+    assert set(seen.recorded()) == {("lspci", "-nnk"), ("nvidia-smi",)}
+    both = CapturedHost(Capture(schema="bringup/capture", version=1, commands={"sudo dmesg": said, "dmesg": Recorded(stdout="own\n")}))
+    assert both.run(("dmesg",)).stdout == "own\n"

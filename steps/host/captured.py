@@ -18,7 +18,7 @@ import msgspec
 from steps.errors import InputError
 from steps.host.base import Host, Result
 from steps.host.files import MOST_BYTES, decoded, parts_of
-from steps.host.transcript import session
+from steps.host.transcript import plain, session
 
 _MOST_PATH = 4096
 _MOST_LINKS = 40
@@ -96,7 +96,8 @@ class CapturedHost:
         self._tree = capture.dirs is not None
         self._files = {_checked(at, path): content for at, content in capture.files.items()}
         self._links = {_checked(at, path): target for at, target in capture.links.items()}
-        self._commands = {_argv(line): found for line, found in capture.commands.items()}
+        recorded = {_argv(line): found for line, found in capture.commands.items()}
+        self._commands = {argv if plain(argv) in recorded else plain(argv) or argv: found for argv, found in recorded.items()}
         self.typed = frozenset(self._pasted())
         self._children: dict[str, set[str]] = {"/": set()}
         self._real: dict[str, str | None] = {}

@@ -7,26 +7,23 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from steps.host.prompts import FACTS, PROMPT
+
 MOST = 1 << 20
 """A longer text is a log, not what somebody pasted."""
-_PROMPT = re.compile(
-    r"^(?P<before>(?:\([\w.+-]+\) ?)?(?:\[?[\w.-]+@(?P<host>[\w.-]+)[^$#%\n]{0,60}|[~/][^\s$#%]{0,60}|))[ ]?[$#%❯➜] ?(?P<line>\S[^\n]*)$",
-    re.MULTILINE,
-)
+_PROMPT = re.compile(rf"^(?P<before>{PROMPT})[ ]*(?P<line>\S[^\n]*)$", re.MULTILINE)
 _CONTAINER = re.compile(r"[0-9a-f]{12}")
 """A host name that docker made."""
 _ENDS = re.compile(r"\s(?:\||&&|\|\||;|2?>)|;")
-_FILES = ("/proc/driver/nvidia/version", "/sys/module/nvidia/version", "/etc/os-release", "/proc/cmdline", "/proc/driver/nvidia/params")
-_TOLD = (
-    "lspci", "lsmod", "modinfo", "modprobe", "nvidia-smi", "nvidia-smi.exe", "keyctl", "mokutil", "prime-select", "df", "lsblk", "ldconfig",
-    "which", "nvcc", "getenforce", "apt-mark", "rocminfo", "hl-smi", "nvidia-ctk", "uname", "systemd-detect-virt", "rpm", "dkms",
-    "sensors", "ps",
-)  # fmt: skip
-"""Programs whose output is a fact under the very words that were typed."""
+_FILES = re.compile(r"/(?:etc|proc|sys|usr/lib|lib|(?:var/)?run/cdi)/[\w./:@+-]+")
+"""Files that tell facts by themselves; logs are read as what they are."""
+_VISIBLE = ("$CUDA_VISIBLE_DEVICES", "${CUDA_VISIBLE_DEVICES}", "$LD_LIBRARY_PATH", "${LD_LIBRARY_PATH}")
+_LOCKED = re.compile(r"^max locked memory[^\n]*\)[ \t]+(\S+)$", re.MULTILINE)
 _ASKED = (
     ("dpkg", "-l"), ("dpkg", "--list"), ("dpkg-query", "-W"), ("dpkg-query", "-l"), ("apt", "list"), ("apt", "policy"),
     ("apt-cache", "policy"), ("dnf", "list"), ("yum", "list"), ("dnf", "info"), ("yum", "info"), ("zypper", "se"), ("zypper", "search"),
     ("pacman", "-Q"), ("pacman", "-Qs"), ("pacman", "-Qi"), ("systemctl", "status"), ("systemctl", "is-active"),
+    ("ulimit", "-l"),
 )  # fmt: skip
 """Commands of which only these tell facts."""
 
@@ -53,13 +50,33 @@ def session(text: str) -> Session:
             commands.setdefault(_BUS, "")
         if not output.strip() or not words:
             continue
-        if words[0] == "cat" and len(words) == 2 and words[1] in _FILES:
-            files.setdefault(words[1], output)
-        elif words[0] in _TOLD or words[:2] in _ASKED:
+        if words[0] == "cat" and len(words) == 2 and _FILES.fullmatch(words[1]):
+            if not output.startswith("cat: "):
+                files.setdefault(words[1], output)
+        elif named := _variable(words):
+            value = output.strip().partition("\n")[0]
+            commands[_ENV] = f"{commands.get(_ENV, '')}{named}={value}\n"
+        elif words == ("ulimit", "-a") and (limit := _LOCKED.search(output)):
+            commands.setdefault(("ulimit", "-l"), f"{limit[1]}\n")
+        elif words[0] in FACTS or words[:2] in _ASKED or _lists(words):
             commands.setdefault(_plain(words), output)
-        elif words[0] in ("ls", "find") and any(word.startswith(("/dev", "/lib/modules", "/run/nvidia")) for word in words):
-            commands.setdefault(words, output)
     return Session(commands, files)
+
+
+_ENV = ("env",)
+
+
+def _variable(words: tuple[str, ...]) -> str | None:
+    """Return the name of the one variable whose value was asked for, or `None`."""
+    asked = words[0] == "printenv" or (words[0] == "echo" and words[-1] in _VISIBLE)
+    return words[1].strip("${}") if asked and len(words) == 2 else None
+
+
+def _lists(words: tuple[str, ...]) -> bool:
+    """Return whether a command shows folders or settings that tell facts."""
+    if words[0] in ("ls", "find"):
+        return any(word.startswith(("/dev", "/lib/modules", "/run/nvidia")) for word in words)
+    return words[0] in ("cat", "grep", "egrep") and any("/modprobe.d" in word or "/cdi/" in word for word in words)
 
 
 _KNOWN: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
@@ -107,9 +124,21 @@ def _words(line: str) -> tuple[str, ...]:
         words = shlex.split(line[: end.start()] if end else line, comments=True)
     except ValueError:
         return ()
-    while words and (words[0] in ("sudo", "env", "time") or re.fullmatch(r"\w+=\S*", words[0])):
-        del words[0]
-    return tuple(words)
+    return plain(tuple(words))
+
+
+def plain(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a command without what it was run by, and without the system's folder of its program."""
+    left = list(words)
+    while left and (
+        left[0] in ("sudo", "time") or (left[0] == "env" and len(left) > 1 and "=" in left[1]) or re.fullmatch(r"\w+=\S*", left[0])
+    ):
+        del left[0]
+        while left and words[0] == "sudo" and re.fullmatch(r"-[EHnS]+|--preserve-env", left[0]):
+            del left[0]
+    if left and (found := re.fullmatch(r"(?:/usr)?/s?bin/([\w.+-]+)", left[0])):
+        left[0] = found[1]
+    return tuple(left)
 
 
 def _plain(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import re
 
 from steps.doctor.events.base import Event, parses
 from steps.doctor.told import Place
+from steps.host.prompts import HISTORY, PROMPT
 
 _YEAR = 31_000_000.0
 """Seconds: a time stamp above it is counted from 1970, one below it from the start of the machine."""
@@ -25,6 +26,9 @@ def booted(found: re.Match[str], at: Place) -> Booted | None:
     return Booted(place=at, kernel=found["kernel"])
 
 
+_ASKED = re.compile(rf"(?:{PROMPT}|{HISTORY}) *(?:sudo +(?:-\w+ +)*)?(?:/\S*/)?(?:journalctl|dmesg)\b")
+
+
 class LogAsked(Event):
     """Somebody asked for the kernel's log; `old` where it was that of an earlier boot."""
 
@@ -38,7 +42,7 @@ class LogAsked(Event):
 )  # fmt: skip
 def log_asked(found: re.Match[str], at: Place) -> LogAsked | None:
     """Recognise a command behind a prompt."""
-    if not re.match(r"[^\n]{0,80}[$#%>] +(?:sudo +)?(?:journalctl|dmesg)\b", at.text):
+    if not _ASKED.match(at.text):
         return None
     return LogAsked(place=at, old=re.search(r"(?:-b|--boot)[ =]?-[1-9]", found["rest"] or "") is not None)
 

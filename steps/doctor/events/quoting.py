@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+from steps.host.prompts import HISTORY, PROMPT
+
 _PROMPT = re.compile(
-    r"(?:\([\w.+-]+\) ?)?(?:\[?[\w.-]+@[\w.-]+[^$#%\n]{0,60}|[~/][^\s$#%]{0,60}|) ?[$#%❯➜] +(?=\S)|"
-    r"\+{1,4} (?=[\w./$'\"])|[ \t]{1,6}\d{1,5}\*? {2}(?=[\w./])|[ \t]*(?:#|//|rem )[ \t]*(?=[^\W\d])",
-    re.IGNORECASE,
+    rf"{PROMPT}(?<= ) *(?=\S)|"
+    rf"\+{{1,4}} (?=[\w./$'\"])|[ \t]{{1,6}}{HISTORY}(?=[\w./])|[ \t]*(?:#|//|(?i:rem) )[ \t]*(?=[^\W\d])"
 )
 """What stands before a command that was typed, in a trace of a shell, or in its history, and before a comment."""
 _SEARCH = re.compile(

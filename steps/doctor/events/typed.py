@@ -7,13 +7,11 @@ import shlex
 
 from steps.doctor.events.base import Event, parses
 from steps.doctor.told import Place
+from steps.host.prompts import HISTORY, PROMPT, RUNNERS
 
-_PROGRAMS = (
-    "apt", "apt-get", "aptitude", "dnf", "yum", "zypper", "pacman", "pip", "pip3", "uv", "conda", "mamba", "docker", "podman", "nerdctl",
-    "kubectl", "oc", "crictl", "singularity", "apptainer",
-    "torchrun", "mpirun", "modprobe", "prime-select", "dkms", "bash", "sh", "export", "make",
-)  # fmt: skip
-_TYPED = "|".join(map(re.escape, _PROGRAMS))
+_TYPED = "|".join(map(re.escape, RUNNERS))
+_BEFORE = rf"{PROMPT}[ ]*|[ \t]{{0,6}}{HISTORY}|[^\n$#>❯➜]{{0,60}}(?:[$#>➜]|❯{{1,3}}) +|\+ |Commandline: "
+"""What stands before a command; since one of these programs follows, anything may stand before a prompt's mark."""
 
 
 class Command(Event):
@@ -28,10 +26,10 @@ class Command(Event):
 
 
 @parses(
-    rf"^(?:[^\n$#>❯➜]{{0,60}}(?:[$#>➜]|❯{{1,3}}) +|\+ |Commandline: )?(?:(?:sudo|env)(?: -\w+| \w+=\S+)* +)?"
+    rf"^(?:{_BEFORE})?(?:cd \S+ *(?:&&|;) *)?(?:(?:sudo|env)(?: -\w+| \w+=\S+)* +)?"
     rf"(?P<line>(?:(?:\S*/)?(?:{_TYPED})|\S+\.run|\S*/install\.sh) \S.*|\S+\.run)$",
     " install", ".run", "docker ", "podman ", "nerdctl ", "kubectl ", "oc exec", "crictl ", "singularity ", "apptainer ",
-    "torchrun ", "mpirun ", "modprobe ", "prime-select ", "dkms ", "export ",
+    "torchrun ", "mpirun ", "modprobe ", "prime-select ", "dkms ", "export ", "/install.sh",
     typed=True,
 )  # fmt: skip
 def command(found: re.Match[str], at: Place) -> Command | None:

@@ -128,9 +128,14 @@ def _dkms(host: Probes) -> tuple[Dkms, ...] | None:
 
 
 _SETTING = re.compile(
-    r"^(?:(?P<file>/[^:\s]+):)?[ \t]*(?P<verb>blacklist|alias|install|options|softdep) +(?P<module>\S+)[ \t]*(?P<rest>.*)$", re.MULTILINE
+    r"^(?:(?P<file>/[^:\s]+):)?(?:\d+:)?[ \t]*(?P<verb>blacklist|alias|install|options|softdep) +(?P<module>\S+)[ \t]*(?P<rest>.*)$",
+    re.MULTILINE,
 )
 _CONCERNED = re.compile(r"nvidia|nouveau|nova|vfio|amdgpu|radeon|habana|gdrdrv")
+
+
+def _shows_settings(argv: tuple[str, ...]) -> bool:
+    return argv[0] in ("grep", "egrep", "cat") and any("/modprobe.d" in word for word in argv)
 
 
 def _settings(host: Probes) -> Iterator[Setting]:
@@ -139,7 +144,7 @@ def _settings(host: Probes) -> Iterator[Setting]:
         for at in ("/etc/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d")
         for path in host.glob(f"{at}/*.conf")
     ]
-    texts += [(" ".join(argv), host.run(argv).stdout) for argv in host.forms(lambda argv: argv[0] == "grep" and "modprobe.d" in argv[-1])]
+    texts += [(" ".join(argv), host.run(argv).stdout) for argv in host.forms(_shows_settings)]
     for source, text in texts:
         for found in _SETTING.finditer(text):
             if _CONCERNED.search(found[0]):
