@@ -90,3 +90,17 @@ class Redirects(Event):
 def redirects(found: re.Match[str], at: Place) -> Redirects:
     """Recognise lspci's line."""
     return Redirects(place=at, on=found["requests"] == found["answers"] == "+")
+
+
+class CollectiveDone(Event):
+    """A benchmark's collective came to its end: it printed what it measured."""
+
+
+@parses(
+    r"^# Avg bus bandwidth +: +[\d.]+|^# Out of bounds values +: +0 OK|"
+    r"^ +\d+ +\d+ +(?:float|double|half|bfloat16|u?int\d+|fp8\w*) +\w+ +-?\d+ +[\d.]+ +[\d.]+ +[\d.]+ ",
+    "# Avg bus bandwidth", "# Out of bounds values", "     float ", "     half ", " bfloat16 ",
+)  # fmt: skip
+def collective_done(found: re.Match[str], at: Place) -> CollectiveDone:
+    """Recognise the lines of nccl-tests and rccl-tests."""
+    return CollectiveDone(place=at)

@@ -121,6 +121,22 @@ def no_gpu_seen(found: re.Match[str], at: Place) -> NoGpuSeen:
     return NoGpuSeen(place=at)
 
 
+class CudaUnavailable(Event):
+    """A framework said that there is no CUDA, and not why."""
+
+
+@parses(
+    r"\bcuda\.is_available\(\)\)?(?:\n(?:False|\(False)\b| *(?:=|:|->|is|returns) *False\b)|"
+    r"^(?:Is )?CUDA (?:is )?available ?[?:=]+ ?False\b",
+    "cuda.is_available()", "CUDA available", "CUDA is available",
+    lines=2,
+    typed=True,
+)  # fmt: skip
+def cuda_unavailable(found: re.Match[str], at: Place) -> CudaUnavailable:
+    """Recognise PyTorch's answer in a session, a script's line about it, and that of its report of the environment."""
+    return CudaUnavailable(place=at)
+
+
 class Visible(Event):
     """A script or a session sets which GPUs a program may see; `value` as it is written, without quotes."""
 

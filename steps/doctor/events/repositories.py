@@ -180,13 +180,15 @@ def signed_by_translated(found: re.Match[str], at: Place) -> SignedByConflict | 
 
 
 class NoRelease(Event):
-    """A repository lacks the index that was asked for, or its server has no such file."""
+    """A repository lacks the index that was asked for, or its server has no such file; `suite` is the release that was asked for."""
 
     url: str
+    suite: str | None = None
 
 
 @parses(
-    r"['\"‘“«] ?(?P<url>(?:https?|ftp):\S+)[^\n]{0,60}?Release ?['\"’”»][^\n]{0,40}(?:Release|fichier|文件|Datei)",
+    r"['\"‘“«] ?(?P<url>(?:https?|ftp):\S+)(?: (?P<suite>[a-z][\w./-]*)(?= ))?[^\n]{0,60}?"
+    r"Release ?['\"’”»][^\n]{0,40}(?:Release|fichier|文件|Datei)",
     "elease' ",
     "elease’",
     "elease”",
@@ -195,7 +197,11 @@ class NoRelease(Event):
 )
 def no_release(found: re.Match[str], at: Place) -> NoRelease | None:
     """Recognise apt's message that there is no Release file; that it is not signed is another matter."""
-    return None if "signed" in found[0] or "signé" in found[0] or "签名" in found[0] else NoRelease(place=at, url=found["url"])
+    return (
+        None
+        if "signed" in found[0] or "signé" in found[0] or "签名" in found[0]
+        else NoRelease(place=at, url=found["url"], suite=found["suite"])
+    )
 
 
 class Failed(Event):

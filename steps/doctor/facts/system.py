@@ -15,6 +15,7 @@ class System(Record):
 
     id: str | None = None
     version: str | None = None
+    codename: str | None = None
     like: tuple[str, ...] = ()
     kernel: Fact | None = None
     wsl: bool | None = None
@@ -37,6 +38,7 @@ def system(host: Probes) -> System:
     return System(
         id=told.id,
         version=told.version,
+        codename=told.codename,
         like=told.like,
         kernel=running,
         wsl=True if microsoft or virtual == "wsl" or host.exists("/usr/lib/wsl/lib") else False if running is not None or virtual else None,

@@ -159,6 +159,25 @@ def _foreign_suite(seen: Evidence) -> tuple[Fact, Fact] | None:
         known = codenames().get((source.suite or "").partition("-")[0])
         if known and mine and _vendor(source.url) and seen.system.id in known[0] and known[1] != seen.system.version:
             return Fact(place=source.place, value=source.suite or "?"), mine
+    return _refused_suite(seen, mine) if mine is not None else None
+
+
+_OF_LAUNCHPAD = re.compile(r"https?://ppa\.launchpad(?:content)?\.net/")
+"""Its archives are for Ubuntu alone, and each suite is the name of a release."""
+
+
+def _refused_suite(seen: Evidence, mine: Fact) -> tuple[Fact, Fact] | None:
+    """Return the suite of another release that a server has not, and this machine's release, or `None`."""
+    named = {release: name for name, (ids, release) in codenames().items() if seen.system.id in ids}
+    own = seen.system.codename or named.get(seen.system.version or "")
+    for absent in seen.all(NoRelease):
+        suite = (absent.suite or "").partition("-")[0]
+        if not suite or own in (None, suite):
+            continue
+        known = codenames().get(suite)
+        listed = known is not None and _vendor(absent.url) and seen.system.id in known[0]
+        if listed or (seen.system.id == "ubuntu" and _OF_LAUNCHPAD.match(absent.url)):
+            return Fact(place=absent.place, value=suite), mine
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from steps.doctor.events.builds import LLAMA, CompilerDiffers, CompilerRefused, CpuBuild, HeaderMissing, HeadersRejected, PackageGone, Wheel
 from steps.doctor.events.containers import HookFailed
 from steps.doctor.events.libraries import LibrariesSkipped, LibraryMissing
-from steps.doctor.events.python import CardUnfit, NoGpuSeen, NoKernelImage, Visible
+from steps.doctor.events.python import CardUnfit, CudaUnavailable, NoGpuSeen, NoKernelImage, Visible
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts import libraries
 from steps.doctor.numbers import whole
@@ -156,7 +156,7 @@ def hidden(seen: Evidence) -> Answer:
     unknown = seen.first(HookFailed, lambda event: event.device is not None)
     if unknown is not None:
         return found(STRONG, unknown, *seen.cards.cards[:2], name="NVIDIA_VISIBLE_DEVICES", value=unknown.device or "?")
-    none = seen.first(NoGpuSeen)
+    none = seen.first(NoGpuSeen) or (seen.first(CudaUnavailable) if seen.driver_answers else None)
     if none is None:
         return None
     answers = [_hides(seen, none, told) for told in _told_visible(seen)]
@@ -167,7 +167,7 @@ def hidden(seen: Evidence) -> Answer:
 _NOTHING = ("-1", "NoDevFiles", "none", "void")
 
 
-def _hides(seen: Evidence, none: NoGpuSeen, told: Visible) -> Answer:
+def _hides(seen: Evidence, none: NoGpuSeen | CudaUnavailable, told: Visible) -> Answer:
     """Return whether what one variable is set to leaves a program without a GPU."""
     words = [word.strip() for word in told.value.split(",") if word.strip()]
     if not words or words[0] in _NOTHING:

@@ -17,7 +17,7 @@ from steps.doctor.events.nccl import (
     RegistrationFailed,
     SharedMemoryFailed,
 )
-from steps.doctor.events.peers import CardNamed, DirectCopies, KernelsTooLarge, P2pSwitch, P2pWrong, Redirects
+from steps.doctor.events.peers import CardNamed, CollectiveDone, DirectCopies, KernelsTooLarge, P2pSwitch, P2pWrong, Redirects
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.cards import Card, of_name
 from steps.doctor.facts.space import DF
@@ -28,9 +28,9 @@ from steps.doctor.told import Fact, fact
 
 
 def _symptom(seen: Evidence) -> Hangs | P2pSwitch | NcclLine | None:
-    """Return what shows that a collective does not end, the plainest first; a machine at rest has none."""
+    """Return what shows that a collective does not end, the plainest first; a machine at rest and a run that ended have none."""
     switched = seen.first(P2pSwitch, lambda event: event.helps is not None)
-    return seen.first(Hangs) or switched or seen.first(NcclLine)
+    return seen.first(Hangs) or switched or (None if seen.has(CollectiveDone) else seen.first(NcclLine))
 
 
 def _useless(seen: Evidence) -> P2pSwitch | None:
@@ -64,10 +64,12 @@ def acs(seen: Evidence) -> Answer:
         return None
     if useless is not None:
         return out(useless)
-    if seen.has(ConnectFailed) or seen.has(SharedMemoryFailed) or seen.has(NoInterface):
-        return found(WEAK, redirects)
-    helped = _helped(seen)
     plain = isinstance(symptom, NcclLine)
+    named = seen.first(SharedMemoryFailed) or seen.first(ConnectFailed) or seen.first(NoInterface)
+    if named is not None:
+        # A run that failed for a reason of its own, with nothing that hangs, says nothing of direct copies.
+        return out(named) if plain else found(WEAK, redirects)
+    helped = _helped(seen)
     return found(CERTAIN if helped else POSSIBLE if plain else STRONG, redirects, symptom, helped)
 
 
