@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import html
+import json
 import random
 import re
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from steps.doctor.events.base import Event, Events, parses
+from steps.doctor.events.faults import Xid
 from steps.doctor.events.kernel import ApiMismatch, NvlinkCore
 from steps.doctor.events.reading import Reader
 from steps.doctor.events.search import Literals
@@ -40,6 +43,11 @@ FORMS: dict[str, bytes] = {
     "image-build": stamped("#12 33.26 ").encode(),
     "ray": stamped("(Runner pid=868697) ").encode(),
     "torchrun": stamped("[rank0]: ").encode(),
+    "kubectl": stamped("[pod/train-0/main] ").encode(),
+    "bullets": stamped("- [    5.559842] ").encode(),
+    "actions": stamped("2026-02-03T10:11:12.1234567Z ").encode(),
+    "json-lines": "".join(json.dumps({"log": f"{line}\n", "stream": "stderr"}) + "\n" for line in MISMATCH.splitlines()).encode(),
+    "json": (json.dumps({"level": "error", "msg": "said", "error": MISMATCH}) + "\n").encode(),
     "compose": stamped("trainer-1  | ").encode(),
     "dmesg-T": stamped("[Fri Apr  5 10:11:12 2024] ").encode(),
     "syslog": stamped("Apr  5 10:11:12 box kernel: [   12.345678] ").encode(),
@@ -110,3 +118,10 @@ def test_a_log_is_read_from_a_file_packed_or_not(tmp_path: Path) -> None:
     (tmp_path / "packed").write_bytes(gzip.compress(MISMATCH.encode()))
     for name in ("plain", "packed"):
         assert b"".join(blocks(str(tmp_path / name))).decode() == MISMATCH
+
+
+def test_what_a_page_or_a_log_of_json_writes_otherwise_is_read_as_it_was_said() -> None:
+    words = "NVRM: Xid (PCI:0000:01:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+    for form in (html.escape(words), words.replace("'", "&apos;"), json.dumps({"a": 1, "MESSAGE": f"\t{words}"}), f"{words} &c; &what;"):
+        assert [event.number for event in events(f"{form}\n").all(Xid)] == [79]
+    assert [event.client for event in events('x {"msg": "broken \\q"}\n' + MISMATCH).all(ApiMismatch) if event.client] == ["515.48.07"]

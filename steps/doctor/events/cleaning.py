@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import json
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
@@ -71,7 +72,30 @@ def plain(block: bytes) -> bytes:
         block = block.replace(b"\0", b"")
     if b"\r" in block:
         block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if b'{"' in block:
+        block = _JSON_LINE.sub(_message, block)
+    if b"&" in block and b";" in block:
+        block = _ENTITY.sub(lambda found: _ENTITIES[found[0]], block)
     return block
+
+
+_JSON_LINE = re.compile(rb'^[^\n{]{0,80}\{"[^\n]{0,16000}\}[ \t,]*$', re.MULTILINE)
+_MESSAGE = re.compile(rb'"(?:log|message|MESSAGE|msg|line|textPayload|error|err|stderr)": ?"((?:[^"\\]|\\.)*)"')
+_ENTITIES = {
+    b"&quot;": b'"', b"&#34;": b'"', b"&#39;": b"'", b"&#x27;": b"'", b"&apos;": b"'", b"&lt;": b"<", b"&gt;": b">", b"&amp;": b"&",
+    b"&nbsp;": b" ", b"&#10;": b"\n", b"&#9;": b"\t",
+}  # fmt: skip
+_ENTITY = re.compile(b"|".join(_ENTITIES))
+"""How a page writes what has a meaning of its own in it."""
+
+
+def _message(found: re.Match[bytes]) -> bytes:
+    """Return what a line of JSON says, its escapes resolved, each message in a line of its own; any other line as it is."""
+    try:
+        said = [str(json.loads(b'"%s"' % words, strict=False)).rstrip("\n") for words in _MESSAGE.findall(found[0])]
+    except ValueError:
+        return found[0]
+    return "\n".join(said).encode(errors="replace") or found[0]
 
 
 _NARROW = (24, 100)
@@ -106,7 +130,7 @@ _STAMP = re.compile(
 """dmesg with `-T`, `-H`, `-x` and `--time-format iso`, syslog, and the journal in its formats and in any language."""
 _LABEL = re.compile(
     r"(?:\[(?:rank|default)_?\d+\]: ?|\[\d+,\d+\]<std(?:out|err)>: ?|(?:#\d{1,4} )?\d{1,5}\.\d{1,3} (?=[ A-Z])|#\d+ \d+\.\d+ |"
-    r"\d{1,4}: (?=[ \t]|[^\s:]+[ :])|[a-z][\w.-]* +\| |> ?)"
+    r"\d{1,4}: (?=[ \t]|[^\s:]+[ :])|[a-z][\w.-]* +\| |> ?|\[pod/[\w./-]+\] |[-*•] (?=[^\d\s]|\d{4}-))"
 )
 """Whose line it is, as launchers of many processes (torchrun, mpirun, srun), container builders and quotes write it before each."""
 
