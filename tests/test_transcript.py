@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from steps.host.captured import Capture, CapturedHost, Recorded, typed
-from steps.host.transcript import session
+from steps.host.transcript import answered, session
 
 PASTED = """\
 user@box:~$ uname -a
@@ -124,3 +124,48 @@ def test_a_recorded_command_counts_however_it_was_run() -> None:
     assert set(seen.recorded()) == {("lspci", "-nnk"), ("nvidia-smi",)}
     both = CapturedHost(Capture(schema="bringup/capture", version=1, commands={"sudo dmesg": said, "dmesg": Recorded(stdout="own\n")}))
     assert both.run(("dmesg",)).stdout == "own\n"
+
+
+BUG_REPORT = """\
+____________________________________________
+
+*** /proc/driver/nvidia/./version
+*** ls: -r--r--r-- 1 root root 0 2026-03-02 21:10:00.1 +0100 /proc/driver/nvidia/./version
+NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build
+____________________________________________
+
+/usr/bin/lspci -d "10de:*" -v -xxx
+
+01:00.0 3D controller: NVIDIA Corporation X
+
+02:00.0 3D controller: NVIDIA Corporation X
+____________________________________________
+
+/bin/dmesg
+
+[    0.000000] Linux version 6.14.0-33-generic
+"""
+
+
+def test_sections_of_nvidias_report_are_files_and_commands() -> None:
+    told = session(BUG_REPORT)
+    assert list(told.files) == ["/proc/driver/nvidia/version"]
+    assert told.files["/proc/driver/nvidia/version"].endswith("580.95.05  Release Build\n")
+    (argv,) = told.commands
+    assert argv == ("lspci", "-d", "10de:*", "-v", "-xxx")
+    assert told.commands[argv].count("3D controller") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("==============NVSMI LOG==============\n\nTimestamp : x\n", "nvidia-smi -q"),
+        (f"Mon Nov  2 10:00:00 2026\n+{'-' * 60}+\n| NVIDIA-SMI 550.90.07   Driver Version: 550.90.07 |\n", "nvidia-smi"),
+        ("\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV4\n", "nvidia-smi topo -m"),
+        ("00:01.1 PCI bridge: AMD\n\tSubsystem: x\n\tCapabilities: [2a0 v1] A\n", "lspci -vvv"),
+    ],
+)
+def test_the_output_of_one_command_is_known_by_itself(text: str, asked: str) -> None:
+    argv = tuple(asked.split())
+    assert dict(answered(text)) == {argv: text}
+    assert host(**{"it.txt": text}).run(argv).stdout == text

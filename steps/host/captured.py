@@ -18,7 +18,7 @@ import msgspec
 from steps.errors import InputError
 from steps.host.base import Host, Result
 from steps.host.files import MOST_BYTES, decoded, parts_of
-from steps.host.transcript import plain, session
+from steps.host.transcript import plain, session, whole
 
 _MOST_PATH = 4096
 _MOST_LINKS = 40
@@ -115,7 +115,7 @@ class CapturedHost:
                 continue
             told = session(text)
             self._files = {**told.files, **self._files}
-            for argv, output in told.commands.items():
+            for argv, output in (told.commands or whole(text)).items():
                 if argv not in self._commands:
                     self._commands[argv] = Recorded(stdout=output)
                     yield argv

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -44,7 +45,9 @@ def session(text: str) -> Session:
     """Return the questions of a session that tell facts, each with its first answer; what ran inside a container is left out."""
     commands: dict[tuple[str, ...], str] = {}
     files: dict[str, str] = {}
-    for line, output, ended in _steps(text):
+    for path, output in _printed(text):
+        files.setdefault(path, output)
+    for line, output, ended in (*_sections(text), *_steps(text)):
         words = _words(line)
         if ended and not output.strip() and words[:1] == ("lspci",) and _NVIDIA.search(line):
             commands.setdefault(_BUS, "")
@@ -53,14 +56,42 @@ def session(text: str) -> Session:
         if words[0] == "cat" and len(words) == 2 and _FILES.fullmatch(words[1]):
             if not output.startswith("cat: "):
                 files.setdefault(words[1], output)
-        elif named := _variable(words):
-            value = output.strip().partition("\n")[0]
-            commands[_ENV] = f"{commands.get(_ENV, '')}{named}={value}\n"
-        elif words == ("ulimit", "-a") and (limit := _LOCKED.search(output)):
-            commands.setdefault(("ulimit", "-l"), f"{limit[1]}\n")
-        elif words[0] in FACTS or words[:2] in _ASKED or _lists(words):
-            commands.setdefault(_plain(words), output)
+        else:
+            _answer(commands, words, output)
     return Session(commands, files)
+
+
+def _answer(commands: dict[tuple[str, ...], str], words: tuple[str, ...], output: str) -> None:
+    """Enter what a command printed under the words by which it is looked for, where it tells a fact."""
+    if named := _variable(words):
+        value = output.strip().partition("\n")[0]
+        commands[_ENV] = f"{commands.get(_ENV, '')}{named}={value}\n"
+    elif words == ("ulimit", "-a") and (limit := _LOCKED.search(output)):
+        commands.setdefault(("ulimit", "-l"), f"{limit[1]}\n")
+    elif words[0] in FACTS or words[:2] in _ASKED or _lists(words):
+        commands.setdefault(_plain(words), output)
+
+
+_LINE = r"^_{20,}[ \t]*\n\s*"
+_SECTION = re.compile(rf"{_LINE}(?P<line>/(?:usr/)?s?bin/[^\n]+)\n(?P<output>(?:(?!_{{20}})[^\n]*(?:\n|\Z))*)", re.MULTILINE)
+_SHOWN = re.compile(
+    r"^\*\*\* (?P<path>/[^\s:]+)[ \t]*\n(?:\*\*\* ls: [^\n]*\n)?(?P<output>(?:(?!_{20}|\*\*\* )[^\n]+(?:\n|\Z))+)", re.MULTILINE
+)
+"""How nvidia-bug-report.sh writes the commands that it ran, and the files that it read."""
+
+
+def _sections(text: str) -> Iterator[tuple[str, str, bool]]:
+    """Yield the commands of a report of NVIDIA's script as if they had been typed."""
+    for found in _SECTION.finditer(text if len(text) <= MOST else ""):
+        yield found["line"], found["output"].strip("\n") + "\n", True
+
+
+def _printed(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the files of such a report that tell facts by themselves."""
+    for found in _SHOWN.finditer(text if len(text) <= MOST else ""):
+        path = posixpath.normpath(found["path"])
+        if _FILES.fullmatch(path):
+            yield path, found["output"]
 
 
 _ENV = ("env",)
@@ -93,6 +124,13 @@ _KNOWN: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
     (("mokutil", "--sb-state"), re.compile(r"\A\s*SecureBoot (?:enabled|disabled)\s*(?:\n[^\n]{0,80}\s*)?\Z")),
     (("dpkg", "-l"), re.compile(r"\A[\s\S]{0,400}^\|\|/ Name ", re.MULTILINE)),
     (("ldconfig", "-p"), re.compile(r"\A\s*\d+ libs found in cache")),
+    (("nvidia-smi", "-q"), re.compile(r"\A\s*=+NVSMI LOG=+\s")),
+    (("nvidia-smi",), re.compile(r"\A\s*(?:[A-Z][a-z]{2} [^\n]{10,40}\n)?\s*\+-{20,}\+[ \t]*\n\| NVIDIA-SMI \d")),
+    (("nvidia-smi", "topo", "-m"), re.compile(r"\A\s*(?:\x1b\[4m)?GPU0[ \t]+[^\n]*\bAffinity\b[^\n]*\nGPU0[ \t]+X\b")),
+    (
+        ("lspci", "-vvv"),
+        re.compile(r"\A\s*[0-9a-f:.]{7,12} [A-Z][^\n]+: [^\n]+\n\s+(?:Subsystem|Control|Device\w*|Flags): [\s\S]*\n\s+Capabilities: "),
+    ),
     (("df", "-h"), re.compile(r"\A\s*Filesystem +Size +Used +Avail +Use% +Mounted on\b")),
 )
 """How the output of a command looks that fills a file by itself."""
@@ -102,7 +140,12 @@ def answered(text: str) -> Mapping[tuple[str, ...], str]:
     """Return the commands that a handed text answers: those of a session, or the one whose output it is."""
     if len(text) > MOST:
         return {}
-    return session(text).commands or {argv: text for argv, looks in _KNOWN if looks.search(text)}
+    return session(text).commands or whole(text)
+
+
+def whole(text: str) -> Mapping[tuple[str, ...], str]:
+    """Return the command whose output fills a text by itself, with that text; nothing where it is none that is known."""
+    return {argv: text for argv, looks in _KNOWN if looks.search(text)} if len(text) <= MOST else {}
 
 
 def _steps(text: str) -> Iterator[tuple[str, str, bool]]:

@@ -10,6 +10,7 @@ from steps.doctor.events.base import Event
 from steps.doctor.events.builds import CompilerRefused
 from steps.doctor.events.kernel import InitFailed, InsertFailed, LegacyCard, Loading, NeedsOpen, NoGsp
 from steps.doctor.events.nvml import NvmlError
+from steps.doctor.events.outcomes import LogAsked
 from steps.doctor.events.packages import Changed, Overwrite, Unmet
 from steps.doctor.events.typed import Command
 from tests.doctor import kit
@@ -112,3 +113,30 @@ TABLE: tuple[tuple[str, type[Event], dict[str, Any]], ...] = (
 @pytest.mark.parametrize(("text", "kind", "wanted"), TABLE, ids=[f"{kind.__name__}-{number}" for number, (_, kind, _) in enumerate(TABLE)])
 def test_a_text_becomes_its_event(text: str, kind: type[Event], wanted: dict[str, Any]) -> None:
     assert kit.fields(text, kind) == [wanted]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  501  bash ./NVIDIA-Linux-x86_64-570.124.04.run --no-kernel-modules",
+        "  501  2026-03-02 21:10:00 sudo bash ./NVIDIA-Linux-x86_64-570.124.04.run --no-kernel-modules",
+        "➜  ~ sudo bash ./NVIDIA-Linux-x86_64-570.124.04.run --no-kernel-modules",
+        "me@box:~> cd /tmp && bash ./NVIDIA-Linux-x86_64-570.124.04.run --no-kernel-modules",
+    ],
+)
+def test_a_command_is_read_behind_the_numbers_of_a_history_and_any_prompt(line: str) -> None:
+    (found,) = kit.events(f"{line}\n").all(Command)
+    assert found.words == ("bash", "./NVIDIA-Linux-x86_64-570.124.04.run", "--no-kernel-modules")
+
+
+@pytest.mark.parametrize(
+    ("line", "old"),
+    [
+        ("/usr/bin/journalctl -b -1 --no-pager", [True]),
+        ("me@box ~> journalctl -k -b -1", [True]),
+        ("  501  sudo dmesg -T", [False]),
+        ("### dmesg", []),
+    ],
+)
+def test_the_question_for_the_kernels_log_is_seen_behind_any_prompt(line: str, old: list[bool]) -> None:
+    assert [event.old for event in kit.events(f"{line}\n").all(LogAsked)] == old

@@ -26,7 +26,7 @@ def booted(found: re.Match[str], at: Place) -> Booted | None:
     return Booted(place=at, kernel=found["kernel"])
 
 
-_ASKED = re.compile(rf"(?:{PROMPT}|{HISTORY}) *(?:sudo +(?:-\w+ +)*)?(?:/\S*/)?(?:journalctl|dmesg)\b")
+_ASKED = re.compile(rf"(?:{PROMPT}|{HISTORY}|(?=/(?:usr/)?s?bin/)) *(?:sudo +(?:-\w+ +)*)?(?:/\S*/)?(?:journalctl|dmesg)\b")
 
 
 class LogAsked(Event):
