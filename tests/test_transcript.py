@@ -104,6 +104,7 @@ def test_marks_of_ordinary_lines_are_no_prompts(line: str) -> None:
         ("env | grep CUDA", "CUDA_HOME=/x\n", ("env",)),
         ("sudo -E /usr/bin/nvidia-smi -L", "GPU 0: X\n", ("nvidia-smi", "-L")),
         ("grep -r nvidia /etc/modprobe.d", "x:blacklist nvidia\n", ("grep", "-r", "nvidia", "/etc/modprobe.d")),
+        ("ls /usr/bin/nvidia-uninstall", "/usr/bin/nvidia-uninstall\n", ("ls", "/usr/bin/nvidia-uninstall")),
         ("cat /etc/modprobe.d/*.conf", "blacklist nvidia\n", ("cat", "/etc/modprobe.d/*.conf")),
     ],
 )  # fmt: skip
@@ -169,3 +170,7 @@ def test_the_output_of_one_command_is_known_by_itself(text: str, asked: str) -> 
     argv = tuple(asked.split())
     assert dict(answered(text)) == {argv: text}
     assert host(**{"it.txt": text}).run(argv).stdout == text
+
+
+def test_a_quoted_session_is_read_without_its_marks() -> None:
+    assert dict(session("> me@box:~$ lsmod\n> nvidia 1 0\n>\n> $ vi x\n").commands) == {("lsmod",): "nvidia 1 0\n\n"}

@@ -18,6 +18,7 @@ _CONTAINER = re.compile(r"[0-9a-f]{12}")
 _ENDS = re.compile(r"\s(?:\||&&|\|\||;|2?>)|;")
 _FILES = re.compile(r"/(?:etc|proc|sys|usr/lib|lib|(?:var/)?run/cdi)/[\w./:@+-]+")
 """Files that tell facts by themselves; logs are read as what they are."""
+_SHOWN_FOLDERS = re.compile(r"/dev|(?:/usr)?/lib/modules|/run/nvidia|/usr/bin/nvidia-(?:un)?install")
 _VISIBLE = ("$CUDA_VISIBLE_DEVICES", "${CUDA_VISIBLE_DEVICES}", "$LD_LIBRARY_PATH", "${LD_LIBRARY_PATH}")
 _LOCKED = re.compile(r"^max locked memory[^\n]*\)[ \t]+(\S+)$", re.MULTILINE)
 _ASKED = (
@@ -41,10 +42,16 @@ _BUS = ("lspci", "-nn", "-d", "10de:")
 """The question for NVIDIA's devices, however a person asked it: only of this one an empty answer tells something."""
 
 
+_ALL_QUOTED = re.compile(r"(?:>[^\n]*\n|[ \t]*\n)*(?:>[^\n]*)?")
+_QUOTED = re.compile(r"^> ?", re.MULTILINE)
+"""How a mail or a forum quotes a whole text."""
+
+
 def session(text: str) -> Session:
     """Return the questions of a session that tell facts, each with its first answer; what ran inside a container is left out."""
     commands: dict[tuple[str, ...], str] = {}
     files: dict[str, str] = {}
+    text = _QUOTED.sub("", text) if len(text) <= MOST and _ALL_QUOTED.fullmatch(text) else text
     for path, output in _printed(text):
         files.setdefault(path, output)
     for line, output, ended in (*_sections(text), *_steps(text)):
@@ -106,7 +113,7 @@ def _variable(words: tuple[str, ...]) -> str | None:
 def _lists(words: tuple[str, ...]) -> bool:
     """Return whether a command shows folders or settings that tell facts."""
     if words[0] in ("ls", "find"):
-        return any(word.startswith(("/dev", "/lib/modules", "/run/nvidia")) for word in words)
+        return any(_SHOWN_FOLDERS.match(word) for word in words)
     return words[0] in ("cat", "grep", "egrep") and any("/modprobe.d" in word or "/cdi/" in word for word in words)
 
 
@@ -125,11 +132,11 @@ _KNOWN: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
     (("dpkg", "-l"), re.compile(r"\A[\s\S]{0,400}^\|\|/ Name ", re.MULTILINE)),
     (("ldconfig", "-p"), re.compile(r"\A\s*\d+ libs found in cache")),
     (("nvidia-smi", "-q"), re.compile(r"\A\s*=+NVSMI LOG=+\s")),
-    (("nvidia-smi",), re.compile(r"\A\s*(?:[A-Z][a-z]{2} [^\n]{10,40}\n)?\s*\+-{20,}\+[ \t]*\n\| NVIDIA-SMI \d")),
+    (("nvidia-smi",), re.compile(r"\A\s*(?:[A-Z][a-z]{2} [^\n]{10,40}\n)?\+-{20,}\+[ \t]*\n\| NVIDIA-SMI \d")),
     (("nvidia-smi", "topo", "-m"), re.compile(r"\A\s*(?:\x1b\[4m)?GPU0[ \t]+[^\n]*\bAffinity\b[^\n]*\nGPU0[ \t]+X\b")),
     (
         ("lspci", "-vvv"),
-        re.compile(r"\A\s*[0-9a-f:.]{7,12} [A-Z][^\n]+: [^\n]+\n\s+(?:Subsystem|Control|Device\w*|Flags): [\s\S]*\n\s+Capabilities: "),
+        re.compile(r"\A\s*[0-9a-f:.]{7,12} [A-Z][^\n]+: [^\n]+\n\s+(?:Subsystem|Control|Device\w*|Flags): [\s\S]*\n[ \t]+Capabilities: "),
     ),
     (("df", "-h"), re.compile(r"\A\s*Filesystem +Size +Used +Avail +Use% +Mounted on\b")),
 )
