@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TypeVar
@@ -86,7 +87,7 @@ class Evidence:
             answering={gpu.address for gpu in cards if gpu.address},
             log_of_boot=log.status == 0 and "[" in log.stdout,
         )
-        self.events.drop(past)
+        self._past = self.events.drop(past)
 
     def _foreign(self, told: Versions) -> Foreign | None:
         """Return what shows that the logs which were handed over are not of this machine."""
@@ -95,10 +96,22 @@ class Evidence:
         return foreign(self.events, self.handed, told, kernels, {gpu.name for gpu in self.smi.gpus if gpu.name})
 
     def _take(self, answers: Mapping[tuple[str, ...], str]) -> None:
-        """Let what a person printed here answer before the machine does; what was worked out before is worked out anew."""
+        """Let what a person printed here answer before the machine does."""
         self.host.tell(answers)
+        self._anew()
+
+    def _anew(self) -> None:
+        """Forget what was worked out."""
         for name in [name for name, value in vars(Evidence).items() if isinstance(value, cached_property)]:
             vars(self).pop(name, None)
+
+    def doubted(self, *, quoted: bool = False) -> Evidence:
+        """Return the same evidence with what seems to be of the past, and with `quoted` what seems to be nobody's own word."""
+        whole: Evidence = copy.copy(self)
+        whole._anew()
+        whole._reader = copy.copy(self._reader)
+        whole.events = whole._reader.events = self.events.joined(self._past, *((self._reader.quoted,) if quoted else ()))
+        return whole
 
     def logs_alone(self) -> Evidence:
         """Return what the logs that were handed over tell by themselves, the past included, where nothing else is known."""

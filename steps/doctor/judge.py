@@ -29,6 +29,38 @@ _MOST_EVIDENCE = 8
 
 def judge(seen: Evidence) -> Verdict:
     """Return what is the matter with a machine; with another one's log, what that log tells, and nothing to be repaired here."""
+    said = _told(seen)
+    return said if seen.driver_answers is True or seen.foreign is not None or not _empty(said) else _doubtful(seen, said)
+
+
+def _empty(said: Verdict) -> bool:
+    """Return whether a verdict names no cause: all is well, or only the symptom is known."""
+    cause = said.cause
+    return cause is None or cause.id == "none" or (not cause.known and cause.confidence < WEAK)
+
+
+def _doubtful(seen: Evidence, said: Verdict) -> Verdict:
+    """Return the fault that shows only in what seemed to be over or quoted, as a possible one; `said` where there is none either.
+
+    Where no driver answers nothing tells that all is well: a fault that somebody wrote down is then more likely than none.
+    """
+    for quoted in (False, True):
+        more = _judge(seen.doubted(quoted=quoted))
+        cause = more.cause
+        if cause is not None and not _empty(more) and diagnoses()[cause.id].severity != _HARMLESS:
+            return msgspec.structs.replace(
+                more, healthy=False, diagnoses=(_shown(cause, "doctor.unknown.doubted.because"),), asks=more.asks or cause.asks
+            )
+    return said
+
+
+def _shown(cause: Diagnosis, because: str) -> Diagnosis:
+    """Return a cause as one that is only possible, and on which nothing is repaired."""
+    confidence = round(min(cause.confidence, POSSIBLE), 2)
+    return msgspec.structs.replace(cause, known=False, confidence=confidence, because=phrase(because), repair=Repair())
+
+
+def _told(seen: Evidence) -> Verdict:
     if seen.foreign is None:
         said = _judge(seen)
         return _of_log(seen, said) if seen.handed and (said.cause is None or diagnoses()[said.cause.id].severity == _HARMLESS) else said
@@ -47,15 +79,9 @@ def _of_log(seen: Evidence, said: Verdict) -> Verdict:
     here = not any(isinstance(rule.decide(seen), Out) for rule in rules() if rule.id == cause.id)
     if not here and said.cause is not None and said.cause.title.key.startswith("doctor.unknown.line-"):
         return said
-    shown = msgspec.structs.replace(
-        cause,
-        id=cause.id if here else "none",
-        severity=cause.severity if here else _HARMLESS,
-        known=False,
-        confidence=round(min(cause.confidence, POSSIBLE), 2),
-        because=phrase("doctor.unknown.log.because"),
-        repair=Repair(),
-    )
+    shown = _shown(cause, "doctor.unknown.log.because")
+    if not here:
+        shown = msgspec.structs.replace(shown, id="none", severity=_HARMLESS)
     return Verdict(healthy=False, diagnoses=(shown,), asks=said.asks or cause.asks, unseen=said.unseen)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
 from typing import NamedTuple, TypeVar
 
@@ -101,6 +101,10 @@ class _Kept:
         return [*self.first, *self.last[-_LAST:]]
 
 
+def _order(event: Event) -> int:
+    return event.place.order
+
+
 class Events:
     """The events of all that was read."""
 
@@ -111,14 +115,25 @@ class Events:
         """Keep an event; of a flood only the first and the last ones are kept, and how many there were."""
         self._kept.setdefault((type(event), event.place.source), _Kept()).add(event)
 
-    def drop(self, past: Callable[[Event], bool]) -> None:
-        """Forget the events for which `past` holds."""
+    def __iter__(self) -> Iterator[Event]:
+        """Yield every event that is kept, kind by kind."""
+        for kept in self._kept.values():
+            yield from kept.all()
+
+    def drop(self, past: Callable[[Event], bool]) -> Events:
+        """Forget the events for which `past` holds, and return those."""
+        gone = Events()
         for key, kept in list(self._kept.items()):
-            left = [event for event in kept.all() if not past(event)]
-            if len(left) < len(kept.all()):
+            left, over = list[Event](), list[Event]()
+            for event in kept.all():
+                (over if past(event) else left).append(event)
+            if over:
                 self._kept[key] = fresh = _Kept()
                 for event in left:
                     fresh.add(event)
+                for event in over:
+                    gone.add(event)
+        return gone
 
     def only(self, sources: Iterable[str]) -> Events:
         """Return the events of these sources by themselves, as they are now."""
@@ -128,10 +143,17 @@ class Events:
                 found.add(event)
         return found
 
+    def joined(self, *others: Events) -> Events:
+        """Return these events and others as one, by themselves."""
+        found = Events()
+        for event in sorted((one for some in (self, *others) for one in some), key=_order):
+            found.add(event)
+        return found
+
     def all(self, kind: type[E]) -> tuple[E, ...]:
         """Return the events of a kind in the order of reading; of a flood in one source the first 150 and the last 50."""
         found = [event for (its, _), kept in self._kept.items() if its is kind for event in kept.all() if isinstance(event, kind)]
-        return tuple(sorted(found, key=lambda event: event.place.order))
+        return tuple(sorted(found, key=_order))
 
     def count(self, kind: type[Event]) -> int:
         """Return how many events of a kind there were."""

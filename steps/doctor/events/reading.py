@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from steps.doctor.events.base import Events, Parser, literals_of
 from steps.doctor.events.cleaning import plain, unstamped, utf8
-from steps.doctor.events.quoting import is_quoted
+from steps.doctor.events.quoting import is_quoted, was_no_output
 from steps.doctor.events.search import Hit, Literals
 from steps.doctor.told import Place
 
@@ -54,6 +54,8 @@ class Reader:
 
     def __init__(self, parsers: tuple[Parser, ...], events: Events) -> None:
         self.events = events
+        self.quoted = Events()
+        """What stands in the texts and seems to be no program's own word, though nobody denies it."""
         self._by_literal: dict[bytes, list[tuple[int, Parser]]] = {}
         for number, parser in enumerate(parsers):
             for literal in parser.literals:
@@ -109,12 +111,13 @@ class Reader:
                 if found.start() > window.first:
                     break
                 covered[key] = window.reaches(found.end())
-                if _ENDLESS.search(found[0]) or is_quoted(window.text, found, typed=parser.typed):
+                quoted = is_quoted(window.text, found, typed=parser.typed)
+                if _ENDLESS.search(found[0]) or (quoted and was_no_output(window.text, found)):
                     continue
                 place = Place(source=source, text=_quoted(window.text, found), order=self._order, seconds=window.seconds)
                 event = parser.make(found, place)
                 if event is not None:
-                    self.events.add(event)
+                    (self.quoted if quoted else self.events).add(event)
 
 
 @cache
