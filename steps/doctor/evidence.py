@@ -27,7 +27,8 @@ from steps.doctor.facts.repositories import Source, sources
 from steps.doctor.facts.space import FileSystem, file_systems
 from steps.doctor.facts.system import System, system
 from steps.doctor.facts.versions import Versions, versions
-from steps.doctor.past import foreign, in_log_overcome, in_one_version, overtaken
+from steps.doctor.overcome import in_log_overcome
+from steps.doctor.past import Now, foreign, in_one_version, overtaken, unbuilt
 from steps.doctor.told import CONTAINER, Fact
 from steps.doctor.unseen import unseen
 from steps.host.base import Host
@@ -73,21 +74,32 @@ class Evidence:
         self.events: Events = self._reader.events
         told = versions(self.host, Events(), self.packages)
         works = in_one_version(told, self.packages, self.driver_answers)
-        cards = self.smi.gpus
         self.foreign = self._foreign(told) if self.handed else None
         self._answers = answers
         if answers and self.foreign is None:
             self._take(answers)
         self._before = self.events.only(self.handed) if self.handed else Events()
+        self._past = self.events.drop(overtaken(self.events, self.handed, self._now(works, told)))
+
+    def _now(self, works: bool, told: Versions) -> Now:
+        """Return what is known of the machine now, against which older words are held."""
         log = self.host.run(("dmesg",), timeout=5)
-        past = overtaken(
-            self.events,
-            self.handed,
+        running = self.system.kernel
+        built = {line.kernel for line in self.modules.dkms or () if line.module.startswith("nvidia") and line.state == "installed"}
+        there = self.host.listdir("/lib/modules")
+        return Now(
             works=works,
-            answering={gpu.address for gpu in cards if gpu.address},
-            log_of_boot=log.status == 0 and "[" in log.stdout,
+            loaded=told.loaded[0].value if told.loaded else None,
+            answering=frozenset(gpu.address for gpu in self.smi.gpus if gpu.address),
+            log_of_boot=log.status == 0 and "Linux version " in log.stdout,
+            boots_count=not self.rehearsal or self.driver_answers is True,
+            unbuilt=unbuilt(
+                self.events,
+                running.value if running else None,
+                {*self.modules.kernels(), *(kernel for kernel in built if kernel is not None)},
+                set(there) if there else None,
+            ),
         )
-        self._past = self.events.drop(past)
 
     def _foreign(self, told: Versions) -> Foreign | None:
         """Return what shows that the logs which were handed over are not of this machine."""

@@ -4,34 +4,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from steps.doctor import numbers
 from steps.doctor.diagnosis import Foreign
 from steps.doctor.events.base import Event, Events
 from steps.doctor.events.builds import CompilerRefused
-from steps.doctor.events.dkms import BuildFailed, CodeError, HeadersMissing, OptionRefused
+from steps.doctor.events.dkms import BuildFailed, BuildFor, CodeError, HeadersMissing, OptionRefused
 from steps.doctor.events.faults import FellOff, GspTimeout, PowerUnitHalted, ResetWanted, Xid
 from steps.doctor.events.kernel import ApiMismatch, FirmwareMissing, InitFailed, Loading, ModuleMix, NoGpuFound
 from steps.doctor.events.nvml import NvmlError
-from steps.doctor.events.outcomes import Booted, CardsListed, LogAsked, Proceeded, Reached, SetUp
+from steps.doctor.events.outcomes import Booted, LogAsked
 from steps.doctor.events.peers import CardNamed
-from steps.doctor.events.repositories import BadSignature, Failed, HashMismatch, KeyMissing, NoRelease, TlsFailed
-from steps.doctor.events.runs import Locked, NouveauRunning
+from steps.doctor.events.runs import NouveauRunning
 from steps.doctor.events.signatures import KeyRefused
-from steps.doctor.events.typed import Command
 from steps.doctor.facts.packages import Packages
 from steps.doctor.facts.versions import Versions, fit
+from steps.doctor.overcome import in_log_overcome
+from steps.host.rooted import version_key
 
 _OVERTAKEN = (ApiMismatch, ModuleMix, NvmlError, BuildFailed, CodeError, HeadersMissing, OptionRefused, CompilerRefused, NouveauRunning)
 """What a driver that works, in one version everywhere, has behind it."""
-_OF_REPOSITORIES = (KeyMissing, BadSignature, HashMismatch, NoRelease, Failed, TlsFailed)
-"""What a repository has behind it that gives its list afterwards."""
-_CONTAINERS = frozenset(("docker", "podman", "nerdctl", "kubectl", "oc", "crictl"))
 _OF_A_CARD = (Xid, FellOff, InitFailed)
 """What a card has behind it that answers after its driver was loaded anew."""
 _OF_A_BOOT = (*_OF_A_CARD, ApiMismatch, ModuleMix, KeyRefused, ResetWanted, GspTimeout, PowerUnitHalted, NoGpuFound, FirmwareMissing)
 """What the kernel says of itself: true until the machine is started anew."""
 _EARLIER = re.compile(r"^(?:log )?\S*journalctl\b.*(?:-b|--boot)[ =]?-[1-9]")
+_REVERSED = re.compile(r"^journalctl\b.* (?:-[a-z]*r[a-z]*|--reverse)(?: |$)")
+"""The newest line first: a mark of a boot stands behind what came after it."""
 _WRITTEN = ("/var/log/", "/var/lib/dkms/")
 _KERNELS = re.compile(r"/var/log/(?:kern|messages|syslog|dmesg)[\w.-]*$")
 _STARTED = re.compile(r"^Log started: .*$", re.MULTILINE)
@@ -88,58 +88,73 @@ def _card(name: str) -> str:
     return re.sub(r"^NVIDIA +", "", name).strip().casefold()
 
 
-def overtaken(events: Events, handed: set[str], *, works: bool, answering: set[str], log_of_boot: bool) -> Callable[[Event], bool]:
-    """Return the test for events that are of the past.
+class Now(NamedTuple):
+    """What is known of a machine as it is now."""
 
-    `works`: the driver answers in one version everywhere. `answering`: the addresses of the cards that do. `log_of_boot`: the kernel's
-    log of this boot was read itself.
-    """
+    works: bool
+    """The driver answers in one version everywhere."""
+    loaded: str | None
+    """The version of the module in the running kernel."""
+    answering: frozenset[str]
+    """The addresses of the cards that answer."""
+    log_of_boot: bool
+    """The kernel's log of this boot was read itself, from its beginning."""
+    boots_count: bool
+    """What an earlier boot left is over; not so of a report in which no driver answers: such a boot is what it is about."""
+    unbuilt: Callable[[Event], bool]
+    """Whether an event tells of a build for a newer kernel, for which no module is known yet."""
+
+
+def overtaken(events: Events, handed: set[str], now: Now) -> Callable[[Event], bool]:
+    """Return the test for events that are of the past."""
     overcome = in_log_overcome(events)
-    boots = _last(events.all(Booted))
-    loads = _last(events.all(Loading)) if works else {}
+    boots = _last(events.all(Booted)) if now.boots_count else {}
+    loads = _last(events.all(Loading)) if now.works else {}
 
     def past(event: Event) -> bool:
         source = event.place.source
         if overcome(event):
             return True
         # The kernel's ring is of one boot; everything else may hold several.
-        several = source in handed or source.startswith(("journalctl", "/var/log/"))
-        if several and isinstance(event, _OF_A_BOOT) and (event.place.order < boots.get(source, 0) or _of_an_old_boot(events, event)):
+        several = source in handed or (source.startswith(("journalctl", "/var/log/")) and not _REVERSED.search(source))
+        old = now.boots_count and _of_an_old_boot(events, event)
+        if several and isinstance(event, _OF_A_BOOT) and (event.place.order < boots.get(source, 0) or old):
             return True
-        if several and isinstance(event, _OF_A_CARD) and event.place.order < loads.get(source, 0) and _is_back(event.address, answering):
+        if (
+            several
+            and isinstance(event, _OF_A_CARD)
+            and event.place.order < loads.get(source, 0)
+            and _is_back(event.address, now.answering)
+        ):
             return True
         if source in handed:
             return False
-        if log_of_boot and _KERNELS.match(source):
+        if now.log_of_boot and _KERNELS.match(source):
             return True
-        return works and isinstance(event, _OVERTAKEN) and (source == "dmesg" or source.startswith(_WRITTEN))
+        # A program with an old library is still refused by the module that runs now.
+        refused = isinstance(event, ApiMismatch) and event.module is not None and event.module == now.loaded
+        if not now.works or not isinstance(event, _OVERTAKEN) or refused or now.unbuilt(event):
+            return False
+        return source == "dmesg" or source.startswith(_WRITTEN)
 
     return past
 
 
-def in_log_overcome(events: Events) -> Callable[[Event], bool]:
-    """Return the test for events that later success in the same log ended."""
-    done = _last((*events.all(SetUp), *events.all(Proceeded)))
-    listed = _last(events.all(CardsListed))
-    reached = events.all(Reached)
-    inside = {one.place.source for one in events.all(Command) if one.program in _CONTAINERS}
+def unbuilt(events: Events, running: str | None, built: set[str], installed: set[str] | None) -> Callable[[Event], bool]:
+    """Return the test for events of a build for a kernel that is newer than the running one, and has no module yet.
 
-    def over(event: Event) -> bool:
-        source, order = event.place.source, event.place.order
-        if isinstance(event, Locked):
-            return order < done.get(source, 0)
-        if isinstance(event, _OF_REPOSITORIES):
-            return any(one.place.source == source and order < one.place.order and _lies_below(event.url, one.url) for one in reached)
-        # What fails inside of a container is not mended by a card that the host lists.
-        if isinstance(event, ApiMismatch) or (isinstance(event, NvmlError) and event.trouble == "mismatch"):
-            return source not in inside and order < listed.get(source, 0)
-        return False
+    `installed` are the kernels that are there, `None` when nobody looked: one that went again needs none.
+    """
+    heads = {one.place.source: one.kernel for one in events.all(BuildFor)}
 
-    return over
+    def test(event: Event) -> bool:
+        own = event.kernel if isinstance(event, (BuildFailed, HeadersMissing)) else None
+        kernel = own or heads.get(event.place.source)
+        if kernel is None or running is None or kernel in built or (installed is not None and kernel not in installed):
+            return False
+        return version_key(kernel) > version_key(running)
 
-
-def _lies_below(url: str | None, above: str) -> bool:
-    return url is not None and url.rstrip("/").startswith(above.rstrip("/"))
+    return test
 
 
 def _last(events: Iterable[Event]) -> dict[str, int]:
@@ -155,7 +170,7 @@ def _of_an_old_boot(events: Events, event: Event) -> bool:
     return bool(asked) and asked[-1].old
 
 
-def _is_back(address: str | None, answering: set[str]) -> bool:
+def _is_back(address: str | None, answering: frozenset[str]) -> bool:
     """Return whether a card answers that a line tells of; one that names none tells of any."""
     if address is None:
         return bool(answering)

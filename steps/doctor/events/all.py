@@ -16,6 +16,7 @@ from steps.doctor.events import (
     kernel,
     libraries,
     loads,
+    mends,
     nccl,
     nodes,
     nvml,
@@ -38,8 +39,8 @@ from steps.doctor.events.reading import Reader
 def parsers() -> tuple[Parser, ...]:
     """Return the parsers of all origins."""
     return parsers_of(
-        builds, bus, complaints, containers, cuda, dkms, faults, gloo, kernel, libraries, loads, nccl, nodes, nvml, outcomes, ownership,
-        packages, peers, python, repositories, runs, signatures, typed, vendors,
+        builds, bus, complaints, containers, cuda, dkms, faults, gloo, kernel, libraries, loads, mends, nccl, nodes, nvml, outcomes,
+        ownership, packages, peers, python, repositories, runs, signatures, typed, vendors,
     )  # fmt: skip
 
 

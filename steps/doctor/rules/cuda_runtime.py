@@ -168,8 +168,9 @@ def compat_shadows(seen: Evidence) -> Answer:
     if combined is None:
         other = error(seen, 804)
         return out(other) if other is not None else None
-    # The two halves of the driver itself are of two versions: that alone is refused so, without any other libcuda.
-    return found(POSSIBLE if seen.versions.differ else STRONG, combined, started(seen))
+    # The two halves of the driver itself are of two versions: that alone is refused so, without any other libcuda. Not where it answers.
+    apart = seen.versions.differ and seen.driver_answers is not True
+    return found(POSSIBLE if apart else STRONG, combined, started(seen))
 
 
 def _cuda(seen: Evidence) -> Fact | None:

@@ -110,7 +110,8 @@ def does_not_build(seen: Evidence) -> Answer:
     if code is None and failure is None and (stopped is None or explained):
         return None
     running = seen.system.kernel
-    kernel = (failure.kernel if failure else None) or (running.value if running else None)
+    head = seen.first(BuildFor, lambda one: code is not None and one.place.source == code.place.source)
+    kernel = (failure.kernel if failure else None) or (head.kernel if head else None) or (running.value if running else None)
     log = next(iter(sorted(seen.all(BuildLog), key=lambda one: one.place.order)), None)
     if failure and kernel and built(seen, kernel) and seen.driver_answers is not False:
         return out(built(seen, kernel))

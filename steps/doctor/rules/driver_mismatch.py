@@ -50,6 +50,9 @@ def reboot_pending(seen: Evidence) -> Answer:
     user = ahead(seen) or renewed
     if user is None:
         return None
+    # Where the driver serves its tools, an older client brought a library of its own: that one stays after a reboot.
+    if seen.driver_answers is True and user.place == (said.place if said else None) and numbers.newer(loaded.value, user.value):
+        return None
     if disk is not None and fit(disk, loaded):
         return out(disk, loaded)
     told = {"loaded": loaded.value, "installed": user.value}
