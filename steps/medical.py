@@ -99,7 +99,8 @@ def lines(verdict: Verdict, language: Language) -> Iterator[str]:
     """Yield the verdict for a reader: the cause first, then its evidence, what was ruled out, the repair, and the proof."""
     cause = verdict.cause
     if verdict.foreign is not None:
-        yield say(language, phrase(f"doctor.foreign.{verdict.foreign.what}", there=verdict.foreign.there, here=verdict.foreign.here))
+        about = "beside" if verdict.foreign.beside else verdict.foreign.what
+        yield say(language, phrase(f"doctor.foreign.{about}", there=verdict.foreign.there, here=verdict.foreign.here))
         yield ""
     if cause is None:
         yield say(language, phrase("doctor.healthy"))

@@ -122,7 +122,9 @@ class Foreign(Record):
 
     there: str
     here: str
-    what: Literal["driver", "card", "kernel"] = "driver"
+    what: Literal["driver", "card", "kernel", "system"] = "driver"
+    beside: bool = False
+    """Whether this machine has a fault of its own: then that one is the cause, and what the log shows stands beside it."""
 
 
 class Verdict(Record):
@@ -137,7 +139,7 @@ class Verdict(Record):
     """Commands whose output would make it surer, the most telling first."""
     unseen: tuple[Unseen, ...] = ()
     foreign: Foreign | None = None
-    """Set where the logs were judged alone, since they are not of this machine; then nothing is to be repaired here."""
+    """Set where the logs were judged alone, since they are not of this machine; nothing is to be repaired here on their word."""
 
     @property
     def cause(self) -> Diagnosis | None:

@@ -28,7 +28,7 @@ from steps.doctor.facts.space import FileSystem, file_systems
 from steps.doctor.facts.system import System, system
 from steps.doctor.facts.versions import Versions, versions
 from steps.doctor.overcome import in_log_overcome
-from steps.doctor.past import Now, foreign, in_one_version, overtaken, unbuilt
+from steps.doctor.past import Now, Seen, foreign, in_one_version, overtaken, unbuilt
 from steps.doctor.told import CONTAINER, Fact
 from steps.doctor.unseen import unseen
 from steps.host.base import Host
@@ -36,11 +36,13 @@ from steps.host.captured import Capture, CapturedHost
 from steps.host.files import decoded
 from steps.host.hurried import Hurried
 from steps.host.transcript import MOST as MOST_PASTED
-from steps.host.transcript import answered
+from steps.host.transcript import answered, session
 
 PATIENCE = 16.0
 """Seconds after which no probe is waited for any more: what is then not known hangs, and that is worth saying."""
 E = TypeVar("E", bound=Event)
+_IDENTITY = ("systemd-detect-virt", "uname")
+"""What tells which machine it is: nobody's paste answers that for this one."""
 Log = tuple[str, Iterable[bytes]]
 """A log that a person handed over: its name, and its blocks."""
 
@@ -64,21 +66,26 @@ class Evidence:
         texts.ahead(self.host)
         self._reader = reader()
         answers: dict[tuple[str, ...], str] = {}
+        printed: dict[str, str] = {}
         for name, blocks in logs:
             self.handed.add(name)
             start = bytearray()
             self._reader.read_blocks(name, _kept(blocks, start))
             if not name.startswith(CONTAINER) and len(start) <= MOST_PASTED:
-                answers |= answered(decoded(bytes(start)))
+                text = decoded(bytes(start))
+                answers |= answered(text)
+                printed |= session(text).files
         texts.read(self.host, self._reader, now=now, since=since)
         self.events: Events = self._reader.events
         told = versions(self.host, Events(), self.packages)
         works = in_one_version(told, self.packages, self.driver_answers)
-        self.foreign = self._foreign(told) if self.handed else None
-        self._answers = answers
-        if answers and self.foreign is None:
-            self._take(answers)
+        self._answers, self._printed = answers, printed
         self._before = self.events.only(self.handed) if self.handed else Events()
+        self.serves = self.driver_answers
+        """Whether the driver answers on the machine itself, whatever a log shows."""
+        self.foreign = self._foreign(told) if self.handed else None
+        if answers and self.foreign is None:
+            self._take({argv: output for argv, output in answers.items() if argv[0] not in _IDENTITY})
         self._past = self.events.drop(overtaken(self.events, self.handed, self._now(works, told)))
 
     def _now(self, works: bool, told: Versions) -> Now:
@@ -105,7 +112,12 @@ class Evidence:
         """Return what shows that the logs which were handed over are not of this machine."""
         running = self.system.kernel
         kernels = {*(self.host.listdir("/lib/modules") or ()), *((running.value,) if running else ())}
-        return foreign(self.events, self.handed, told, kernels, {gpu.name for gpu in self.smi.gpus if gpu.name})
+        alone = self.logs_alone()
+        return foreign(self.events.only(self.handed), alone.marks(alone.versions), self.marks(told), kernels)
+
+    def marks(self, told: Versions) -> Seen:
+        """Return what tells this machine from another."""
+        return Seen(told, self.system, self.cards, frozenset(gpu.name for gpu in self.smi.gpus if gpu.name))
 
     def _take(self, answers: Mapping[tuple[str, ...], str]) -> None:
         """Let what a person printed here answer before the machine does."""
@@ -125,9 +137,20 @@ class Evidence:
         whole.events = whole._reader.events = self.events.joined(self._past, *((self._reader.quoted,) if quoted else ()))
         return whole
 
+    def without_logs(self) -> Evidence:
+        """Return what the machine itself tells, where the logs are not of it."""
+        own: Evidence = copy.copy(self)
+        own._anew()
+        own._reader = copy.copy(self._reader)
+        own._reader.quoted = self._reader.quoted.without(self.handed)
+        own.events = own._reader.events = self.events.without(self.handed)
+        own._past, own.handed, own.foreign = self._past.without(self.handed), set(), None
+        return own
+
     def logs_alone(self) -> Evidence:
         """Return what the logs that were handed over tell by themselves, the past included, where nothing else is known."""
-        alone = Evidence(CapturedHost(Capture(schema="bringup/capture", version=1)))
+        alone = Evidence(CapturedHost(Capture(schema="bringup/capture", version=1, files={**self._printed})))
+        alone.serves = None
         alone._take(self._answers)
         alone.handed, alone.events = self.handed, self._before
         alone.events.drop(in_log_overcome(alone.events))

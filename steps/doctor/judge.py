@@ -65,8 +65,20 @@ def _told(seen: Evidence) -> Verdict:
         said = _judge(seen)
         return _of_log(seen, said) if seen.handed and (said.cause is None or diagnoses()[said.cause.id].severity == _HARMLESS) else said
     told = _judge(seen.logs_alone())
+    own = judge(seen.without_logs())
+    if not own.healthy:
+        return _beside(seen, own, told)
     without = (msgspec.structs.replace(one, repair=Repair()) for one in told.diagnoses)
     return msgspec.structs.replace(told, diagnoses=tuple(without), asks=(), foreign=seen.foreign)
+
+
+def _beside(seen: Evidence, own: Verdict, told: Verdict) -> Verdict:
+    """Return the fault of the machine itself with that of a foreign log beside it."""
+    known = {one.id for one in own.diagnoses}
+    theirs = [one for one in told.diagnoses if one.primary and one.severity != _HARMLESS and one.id not in known]
+    more = (msgspec.structs.replace(one, part="beside", repair=Repair()) for one in theirs)
+    marked = msgspec.structs.replace(seen.foreign, beside=True) if seen.foreign else None
+    return msgspec.structs.replace(own, diagnoses=(*own.diagnoses, *more), foreign=marked)
 
 
 def _of_log(seen: Evidence, said: Verdict) -> Verdict:

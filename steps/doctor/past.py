@@ -18,7 +18,9 @@ from steps.doctor.events.outcomes import Booted, LogAsked
 from steps.doctor.events.peers import CardNamed
 from steps.doctor.events.runs import NouveauRunning
 from steps.doctor.events.signatures import KeyRefused
+from steps.doctor.facts.cards import Cards
 from steps.doctor.facts.packages import Packages
+from steps.doctor.facts.system import System
 from steps.doctor.facts.versions import Versions, fit
 from steps.doctor.overcome import in_log_overcome
 from steps.host.rooted import version_key
@@ -61,26 +63,60 @@ def in_one_version(versions: Versions, packages: Packages, answers: bool | None)
     return all(fit(one, versions.loaded[0]) for one in told) and not any(row.half for row in packages.driver())
 
 
-def foreign(events: Events, handed: set[str], versions: Versions, kernels: set[str], cards: set[str]) -> Foreign | None:
-    """Return what shows that handed logs are of another machine or time: driver, cards or kernel in them are none that is here.
+class Seen(NamedTuple):
+    """What tells one machine from another: of this one, and of the one that handed logs are of."""
 
-    `None` where one of its versions is here, or nothing is known. `kernels` are those that are installed, `cards` the names of the cards.
+    versions: Versions
+    system: System
+    cards: Cards
+    names: frozenset[str]
+    """The names of the cards as nvidia-smi tells them: the bus knows them by others."""
+
+
+def foreign(events: Events, there: Seen, here: Seen, kernels: set[str]) -> Foreign | None:
+    """Return what shows that handed logs are of another machine or time: system, driver, cards or kernel in them are none that is here.
+
+    `None` where one of its versions is here, or nothing is known. `events` are those of the logs, `kernels` those that are installed.
     """
-    here = [one.value for one in (*versions.loaded, *versions.on_disk, *versions.user)]
-    mismatches = [event for event in events.all(ApiMismatch) if event.place.source in handed]
-    there = [version for event in mismatches for version in (event.client, event.module) if version]
-    there += [event.library for event in events.all(NvmlError) if event.library and event.place.source in handed]
-    there += [event.version for event in events.all(Loading) if event.place.source in handed]
-    if here and there:
-        same = any(numbers.agree(one, other) for one in there for other in here)
-        return None if same else Foreign(there=there[0], here=here[0])
-    named = [_card(event.name) for event in events.all(CardNamed) if event.place.source in handed]
-    if named and cards and not set(named) & {_card(one) for one in cards}:
-        return Foreign(there=named[0], here=min(cards), what="card")
-    started = [event.kernel for event in events.all(Booted) if event.kernel and event.place.source in handed]
-    if started and kernels and not set(started) & kernels:
-        return Foreign(there=started[-1], here=max(kernels), what="kernel")
-    return None
+    if there.system.wsl and here.system.wsl is False:
+        return Foreign(there="WSL", here=here.system.id or "Linux", what="system")
+    theirs, ours = _release(there.system), _release(here.system)
+    if theirs is not None and ours is not None and theirs != ours:
+        return Foreign(there=theirs, here=ours, what="system")
+    told = [version for event in events.all(ApiMismatch) for version in (event.client, event.module) if version]
+    told += [event.library for event in events.all(NvmlError) if event.library]
+    told += [event.version for event in events.all(Loading)]
+    told += _of(there.versions)
+    own = _of(here.versions)
+    if own and told:
+        same = any(numbers.agree(one, other) for one in told for other in own)
+        return None if same else Foreign(there=told[0], here=own[0])
+    return _other_card(events, there, here) or _other_kernel(events, there.system, kernels)
+
+
+def _of(versions: Versions) -> list[str]:
+    return [one.value for one in (*versions.loaded, *versions.on_disk, *versions.user)]
+
+
+def _release(system: System) -> str | None:
+    return f"{system.id} {system.version}" if system.id and system.version else None
+
+
+def _other_card(events: Events, there: Seen, here: Seen) -> Foreign | None:
+    """Return that no card in the logs is one of this machine's: by the chip where both tell it, else by the name."""
+    theirs, ours = ({one.pci_id for one in side.cards.cards if one.pci_id} for side in (there, here))
+    if theirs and ours:
+        return None if theirs & ours else Foreign(there=min(theirs), here=min(ours), what="card")
+    named = [_card(name) for name in (*(event.name for event in events.all(CardNamed)), *sorted(there.names))]
+    mine = {_card(name): name for name in here.names}
+    return Foreign(there=named[0], here=min(mine.values()), what="card") if named and mine and not set(named) & set(mine) else None
+
+
+def _other_kernel(events: Events, there: System, kernels: set[str]) -> Foreign | None:
+    """Return that no kernel that the logs tell of is installed here."""
+    started = [event.kernel for event in events.all(Booted) if event.kernel]
+    started += [there.kernel.value] if there.kernel else []
+    return Foreign(there=started[-1], here=max(kernels), what="kernel") if started and kernels and not set(started) & kernels else None
 
 
 def _card(name: str) -> str:

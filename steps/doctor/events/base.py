@@ -143,6 +143,11 @@ class Events:
                 found.add(event)
         return found
 
+    def without(self, sources: Iterable[str]) -> Events:
+        """Return the events of all other sources by themselves."""
+        unwanted = frozenset(sources)
+        return self.only({source for _, source in self._kept} - unwanted)
+
     def joined(self, *others: Events) -> Events:
         """Return these events and others as one, by themselves."""
         found = Events()

@@ -15,8 +15,9 @@ from steps.doctor.told import Fact, fact
 
 
 def mismatch(seen: Evidence) -> NvmlError | ApiMismatch | None:
-    """Return the message that says so, NVML's or the kernel's, or `None`."""
-    return seen.nvml("mismatch") or seen.first(ApiMismatch)
+    """Return the message that says so, NVML's or the kernel's, or `None`; of a machine that serves its tools a log's word is of then."""
+    said = seen.nvml("mismatch") or seen.first(ApiMismatch)
+    return None if said is not None and seen.serves is True and said.place.source in seen.handed else said
 
 
 def ahead(seen: Evidence) -> Fact | None:
