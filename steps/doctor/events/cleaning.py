@@ -137,6 +137,9 @@ _LABEL = re.compile(
 
 def unstamped(line: str) -> tuple[str, float | None]:
     """Return a line without its label and the stamps of dmesg, syslog or the journal, and its time: seconds since the boot, else 1970."""
+    # In prose, backticks around a whole line say that it was printed.
+    if len(line) > 2 and line[0] == line[-1] == "`" and line.count("`") == 2:
+        line = line[1:-1]
     label = _LABEL.match(line)
     if label is not None:
         line = line[label.end() :]
