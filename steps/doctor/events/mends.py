@@ -22,7 +22,7 @@ _TOLD = r"\b(?:rebooted|after (?:a |the )?reboot(?:ing)?|restarted the (?:machin
 
 @parses(
     rf"(?:^|[$#%>❯➜;&|] *)(?:sudo +(?:-\S+ +)*)?(?:{_STARTED}|(?:rmmod|modprobe) +\S|{_PACKAGES})|{_TOLD}",
-    "reboot", "shutdown ", "init 6", "rmmod ", "modprobe ", "apt", "dnf ", "yum ", "zypper ", "pacman ", "dpkg ", "rpm", "NVIDIA-Linux-",
+    "reboot", "shutdown ", "init 6", "rmmod ", "modprobe ", "apt ", "apt-get ", "aptitude ", "dnf ", "yum ", "zypper ", "pacman ", "dpkg ", "rpm ", "rpm-ostree ", "NVIDIA-Linux-",
     "restarted the", "重启",
     typed=True,
 )  # fmt: skip
@@ -56,8 +56,8 @@ class Viewed(Event):
 
 
 @parses(
-    r"^[^\n$#%>❯➜]{0,80}(?:[$#%>➜]|❯{1,3}) *(?:sudo +)?(?:tail|head|cat|zcat|less|more|grep|zgrep|journalctl|ssh) [^\n]*$",
-    "tail ", "head ", "cat ", "less ", "more ", "grep ", "journalctl", "ssh ",
+    r"^[^\n$#%>❯➜]{0,80}(?:[$#%>➜]|❯{1,3}) *(?:sudo +)?(?:tail|cat|zcat|less|grep|zgrep|journalctl|ssh) [^\n]*$",
+    "tail ", "cat ", "less ", "grep ", "journalctl", "ssh ",
     typed=True,
 )  # fmt: skip
 def viewed(found: re.Match[str], at: Place) -> Viewed:
