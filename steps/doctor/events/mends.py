@@ -22,7 +22,8 @@ _TOLD = r"\b(?:rebooted|after (?:a |the )?reboot(?:ing)?|restarted the (?:machin
 
 @parses(
     rf"(?:^|[$#%>❯➜;&|] *)(?:sudo +(?:-\S+ +)*)?(?:{_STARTED}|(?:rmmod|modprobe) +\S|{_PACKAGES})|{_TOLD}",
-    "reboot", "shutdown ", "init 6", "rmmod ", "modprobe ", "apt ", "apt-get ", "aptitude ", "dnf ", "yum ", "zypper ", "pacman ", "dpkg ", "rpm ", "rpm-ostree ", "NVIDIA-Linux-",
+    "reboot", "shutdown ", "init 6", "rmmod ", "modprobe ", "apt ", "apt-get ", "aptitude ",
+    "dnf ", "yum ", "zypper ", "pacman ", "dpkg ", "rpm ", "rpm-ostree ", "NVIDIA-Linux-",
     "restarted the", "重启",
     typed=True,
 )  # fmt: skip
