@@ -58,7 +58,7 @@ class Viewed(Event):
 
 @parses(
     r"^[^\n$#%>❯➜]{0,80}(?:[$#%>➜]|❯{1,3}) *(?:sudo +)?(?:tail|cat|zcat|less|grep|zgrep|journalctl|ssh) [^\n]*$",
-    "tail ", "cat ", "less ", "grep ", "journalctl", "ssh ",
+    "tail /", "tail -", "$ cat ", "# cat ", "sudo cat ", "less /", "$ ssh ", "# ssh ",
     typed=True,
 )  # fmt: skip
 def viewed(found: re.Match[str], at: Place) -> Viewed:
