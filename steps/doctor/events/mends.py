@@ -12,19 +12,19 @@ class Mended(Event):
     """Something that makes kernel and user space one version again: a restart, another module, or a package."""
 
 
-_PACKAGES = (
-    r"(?:apt|apt-get|aptitude|dnf|yum|zypper|pacman|rpm-ostree|dpkg|rpm) +"
-    r"[^\n]*?(?:install|upgrade|update|remove|purge|-[SUiRP])|(?:\S*/)?NVIDIA-Linux-\S+\.run"
-)
-_STARTED = r"(?:systemctl +)?reboot\b|shutdown +-r\b|init +6\b"
+_WORK = r"[^\n]*?(?:install|upgrade|update|remove|purge|-[SUiRP])"
+_LONG = rf"(?:apt-get|aptitude|rpm-ostree) {_WORK}|(?:\S*/)?NVIDIA-Linux-\S+\.run|rmmod nvidia|modprobe \S|systemctl reboot\b|shutdown -r\b"
+_SHORT = ("apt", "dnf", "yum", "zypper", "pacman", "dpkg", "rpm")
+"""Names that stand in many a word: only behind `sudo`, and the usual ones behind root's and a user's prompt, are they looked for."""
 _TOLD = r"\b(?:rebooted|after (?:a |the )?reboot(?:ing)?|restarted the (?:machine|server|computer))\b|重启(?:之?后|了)"
 
 
 @parses(
-    rf"(?:^|[$#%>❯➜;&|] *)(?:sudo +(?:-\S+ +)*)?(?:{_STARTED}|(?:rmmod|modprobe) +\S|{_PACKAGES})|{_TOLD}",
-    "reboot", "shutdown ", "init 6", "rmmod ", "modprobe ", "apt ", "apt-get ", "aptitude ",
-    "dnf ", "yum ", "zypper ", "pacman ", "dpkg ", "rpm ", "rpm-ostree ", "NVIDIA-Linux-",
-    "restarted the", "重启",
+    rf"(?:^|[$#%>❯➜;&|] ?)(?:sudo )?(?:{_LONG})|(?:^|[$#%>❯➜;&|] ?)sudo (?:(?:{'|'.join(_SHORT)}) {_WORK}|reboot\b|init 6\b)|"
+    rf"[$#] (?:(?:apt|dnf) {_WORK}|reboot\b)|{_TOLD}",
+    "apt-get ", "aptitude ", "rpm-ostree ", "NVIDIA-Linux-", "rmmod nvidia", "modprobe ", "systemctl reboot", "shutdown -r",
+    *(f"sudo {name} " for name in _SHORT), "sudo reboot", "sudo init 6", "$ apt ", "# apt ", "$ dnf ", "# dnf ", "$ reboot", "# reboot",
+    "rebooted", "after reboot", "after a reboot", "after the reboot", "restarted the", "重启",
     typed=True,
 )  # fmt: skip
 def mended(found: re.Match[str], at: Place) -> Mended:

@@ -7,7 +7,7 @@ import re
 from steps.host.prompts import HISTORY, PROMPT
 
 _PROMPT = re.compile(
-    rf"(?P<shell>{PROMPT}(?<= ) *(?=\S))|"
+    rf"(?P<shell>(?!#){PROMPT}(?<= ) *(?=\S))|"
     rf"\+{{1,4}} (?=[a-z./$'\"]|[A-Z_]+=)|[ \t]{{1,6}}{HISTORY}(?=[./~]|[A-Z_]+=|[a-z][\w.+-]*(?:[ \t]|$))|"
     r"[ \t]*(?:#|//|[Rr][Ee][Mm] )[ \t]*(?=[^\W\d])",
     re.MULTILINE,
