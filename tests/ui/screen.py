@@ -38,6 +38,8 @@ class Terminal:
         self.raw = b""
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
+            # Whoever runs the tests by nohup ignores it, and what is started would too.
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
             os.execve(argv[0], list(argv), dict(environ))
         self.resize(columns, rows)
 
