@@ -101,6 +101,18 @@ def test_what_is_done_already_is_not_done_again(tmp_path: Path) -> None:
     assert statuses(ended(client.start(plan_of(done), sudo=None))) == {"a.one": "already"}
 
 
+def test_an_empty_file_that_a_failed_command_left_is_not_taken_for_its_work(tmp_path: Path) -> None:
+    room, made = tmp_path / "room", tmp_path / "made"
+    script = '[ -e "$1" ] && echo whole >"$2" || { : >"$2"; exit 1; }'
+    action = Run(id="a.one", title="t", argv=("sh", "-c", script, "sh", str(room), str(made)), done_when=(FileIs(path=str(made)),))
+    handle = client.start(plan_of(action), sudo=None)
+    assert statuses(ended(handle)) == {"a.one": "failed"}
+    room.touch()
+    handle.resume()
+    assert statuses(ended(handle)) == {"a.one": "done"}
+    assert made.read_text() == "whole\n"
+
+
 def test_success_without_the_result_is_a_failure() -> None:
     lies = Run(id="a.one", title="t", argv=("true",), done_when=(FileIs(path="/nowhere/at/all"),))
     state = ended(client.start(plan_of(lies), sudo=None))

@@ -17,7 +17,7 @@ from steps.errors import BringupError, InTheWay
 from steps.managers.apt_repository import without_armour
 from steps.managers.base import manager
 from steps.managers.shown import shown
-from steps.model.action import NEIGHBOURS, AnyAction, Keep, Manual, Packages, Reboot, Run, Service, Write
+from steps.model.action import NEIGHBOURS, AnyAction, FileIs, Keep, Manual, Packages, Reboot, Run, Service, Write
 from steps.model.base import phrase
 
 REHEARSAL_PACE = 0.4
@@ -30,7 +30,7 @@ def perform(action: AnyAction, context: Context) -> Outcome:
     if context.plan.target.rehearsal:
         return _rehearse(action, context)
     try:
-        if is_done(action, context) is True:
+        if is_done(action, context) is True and not _has_failed_half(action, context):
             return Outcome(status="already")
         outcome = _do(action, context)
         if outcome.status == "done" and action.done_when and is_done(action, context) is False:
@@ -44,6 +44,15 @@ def perform(action: AnyAction, context: Context) -> Outcome:
         return failed(phrase("engine.failed.missing", program=str(error)), exit=127)
     except OSError as error:
         return failed(phrase("engine.failed.system", reason=error.strerror or str(error), path=str(error.filename or "")))
+
+
+def _has_failed_half(action: AnyAction, context: Context) -> bool:
+    """Return whether the action failed in this run, and only a file's being there says that it is done: half of it may be.
+
+    A full disk leaves an empty file. What also looks into the file, or asks a program, is believed.
+    """
+    ends = [one.status for one in context.journal.entries if one.kind == "action-finished" and one.action == action.id]
+    return ends[-1:] == ["failed"] and all(isinstance(probe, FileIs) and probe.text is None for probe in action.done_when)
 
 
 def _do(action: AnyAction, context: Context) -> Outcome:
