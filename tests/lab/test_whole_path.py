@@ -96,7 +96,8 @@ def test_two_keys_lead_to_a_proven_machine_and_undo_leads_back(machine: LabMachi
         terminal.until("safe to leave", "log of")
         terminal.until("Setting up", seconds=60)
         until_proven(terminal)
-        assert terminal.leave() == 0
+        terminal.press("q")
+        assert terminal.ended() == 0
     assert installed(machine) >= PROMISED
     assert "NCCL_SOCKET_IFNAME=eno1np0" in machine.path("/etc/nccl.conf").read_text()
     sources = "".join(path.read_text() for path in machine.path("/etc/apt/sources.list.d").glob("*.sources"))
@@ -118,7 +119,8 @@ def test_a_package_that_cannot_be_configured_is_left_out_whole_and_the_end_says_
         terminal.until("Step 12 failed", seconds=90)
         terminal.press("n")
         terminal.until("Done, not proven: nvcc. Left out: CUDA toolkit 12.8", seconds=90)
-        assert terminal.leave() == 20
+        terminal.press("q")
+        assert terminal.ended() == 20
     half = [line for line in packages(machine).splitlines() if line.split()[0] not in ("ii", "rc")]
     assert half == []
     assert installed(machine) >= {"libnccl2", "libcudnn9-cuda-12"}
@@ -139,7 +141,8 @@ def test_a_closed_terminal_does_not_end_the_run(machine: LabMachine) -> None:
     attached = Terminal(("/usr/bin/env", *command(machine, "attach")), ENVIRON)
     with attached:
         until_proven(attached)
-        attached.leave()
+        attached.press("q")
+        attached.ended()
     assert installed(machine) >= PROMISED
     run = runs(machine)[0]
     assert (run["state"], run["exit"]) == ("done", 0)

@@ -109,33 +109,18 @@ class Terminal:
                 break
         raise AssertionError(f"{texts} did not come:\n{self.text()}")
 
-    def leave(self) -> int:
-        """Press q, and once more after a while as a person would, and return the exit code.
-
-        A page that is only just opening takes no key that was pressed before it was whole.
-        """
-        self.press("q")
-        if not self._over(10.0):
-            self.press("q")
-        return self.ended()
-
     def ended(self, seconds: float = 30.0) -> int:
         """Wait for the end of the program and return its exit code (negative: the signal that killed it)."""
-        self._over(seconds)
-        while self.status is not None and select.select([self._fd], [], [], 0.05)[0] and self.read():
-            pass
-        assert self.status is not None, f"it did not end:\n{self.text()}"
-        return self.status
-
-    def _over(self, seconds: float) -> bool:
-        """Return whether the program ended within so many seconds."""
         deadline = time.monotonic() + seconds
         while self.status is None and time.monotonic() < deadline:
             self.read()
             done, status = os.waitpid(self.pid, os.WNOHANG)
             if done:
                 self.status = os.waitstatus_to_exitcode(status)
-        return self.status is not None
+        while self.status is not None and select.select([self._fd], [], [], 0.05)[0] and self.read():
+            pass
+        assert self.status is not None, f"it did not end:\n{self.text()}"
+        return self.status
 
     def close(self) -> None:
         """End the program if it still runs."""
