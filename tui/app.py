@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from steps.errors import BringupError
-from steps.text import Language, say_error
+from steps.text import say_error
 from tui import terminal
 from tui.ahead import LOOK, Ahead
 from tui.backend import Backend, House
@@ -15,11 +15,12 @@ from tui.messages import Broken, Failed, Started
 from tui.screens.base import Page, ui
 from tui.screens.step import StepScreen
 from tui.screens.welcome import WelcomeScreen
-from tui.shell import Shell
-from tui.theme import Marks, PaletteName
+from tui.shell import Look, Shell, look_here
 from tui.wizard import Wizard
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from steps.model.plan import Plan
     from steps.model.profile import Profile
     from steps.model.step import Step
@@ -29,21 +30,8 @@ if TYPE_CHECKING:
 class BringupApp(LookingApp):
     """The wizard; the first screen is there at once, the machine is looked at behind it."""
 
-    def __init__(
-        self,
-        backend: Backend,
-        answers: Profile | None = None,
-        *,
-        language: Language = "en",
-        palette: PaletteName = "dark",
-        marks: Marks = "unicode",
-        low_bandwidth: bool = False,
-        probe: bool = False,
-        over_ssh: bool = False,
-    ) -> None:
-        super().__init__(
-            backend, answers, language=language, palette=palette, marks=marks, low_bandwidth=low_bandwidth, probe=probe, over_ssh=over_ssh
-        )
+    def __init__(self, backend: Backend, answers: Profile | None = None, **look: Unpack[Look]) -> None:
+        super().__init__(backend, answers, **look)
         self.visited: set[str] = set()
         """Steps that a person has seen."""
         self.review_when_ready = False
@@ -304,17 +292,7 @@ def wizard(asked: Mapping[str, Any], environ: Mapping[str, str], language: str) 
         package_set=package_set,
     )
     answers = house.read_profile(path) if path and not package_set else None
-    app = BringupApp(
-        house,
-        answers,
-        language="zh_CN" if language == "zh_CN" and told.han else "en",
-        palette=told.palette,
-        marks=told.marks,
-        low_bandwidth=bool(asked.get("low_bandwidth")),
-        probe=told.marks == "unicode",
-        over_ssh=told.ssh,
-    )
-    app.can_show_han = told.han
+    app = BringupApp(house, answers, **look_here(told, language, low_bandwidth=bool(asked.get("low_bandwidth"))))
     app.made_for = house.made_for(asked["profile"]) if asked.get("profile") else None
     return app.ran()
 
@@ -322,7 +300,7 @@ def wizard(asked: Mapping[str, Any], environ: Mapping[str, str], language: str) 
 class Watch(Shell):
     """One run and nothing else: `bringup attach`."""
 
-    def __init__(self, handle: Any, **look: Any) -> None:
+    def __init__(self, handle: Any, **look: Unpack[Look]) -> None:
         super().__init__(**look)
         self._handle = handle
 
@@ -347,15 +325,4 @@ class Watch(Shell):
 def watch(handle: Any, language: str, *, no_color: bool = False, low_bandwidth: bool = False) -> int:
     """Show a run and return its exit code, 0 while it goes on."""
     told = terminal.survey(terminal.environment(), no_color=no_color)
-    tongue: Language = "zh_CN" if language == "zh_CN" and told.han else "en"
-    app = Watch(
-        handle,
-        language=tongue,
-        palette=told.palette,
-        marks=told.marks,
-        low_bandwidth=low_bandwidth,
-        probe=told.marks == "unicode",
-        over_ssh=told.ssh,
-    )
-    app.can_show_han = told.han
-    return app.ran()
+    return Watch(handle, **look_here(told, language, low_bandwidth=low_bandwidth)).ran()

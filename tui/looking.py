@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 from textual.app import ScreenStackError
 
 from steps.errors import BringupError
-from steps.text import Language, say_error
+from steps.text import say_error
 from tui.backend import Backend, Privilege
 from tui.messages import Broken, Confirmed, Failed, MachineLooked, Offered, RunsListed
 from tui.screens.base import Page, ui
-from tui.shell import Shell
-from tui.theme import Marks, PaletteName
+from tui.shell import Look, Shell
 from tui.wizard import Wizard
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from steps.model.finding import Finding
     from steps.model.machine import Machine
     from steps.model.plan import Plan, Target
@@ -30,19 +31,8 @@ SLOW = 2.0
 class LookingApp(Shell):
     """Knows the machine and the answers; the first screen is there before the machine is known."""
 
-    def __init__(
-        self,
-        backend: Backend,
-        answers: Profile | None = None,
-        *,
-        language: Language = "en",
-        palette: PaletteName = "dark",
-        marks: Marks = "unicode",
-        low_bandwidth: bool = False,
-        probe: bool = False,
-        over_ssh: bool = False,
-    ) -> None:
-        super().__init__(language=language, palette=palette, marks=marks, low_bandwidth=low_bandwidth, probe=probe, over_ssh=over_ssh)
+    def __init__(self, backend: Backend, answers: Profile | None = None, **look: Unpack[Look]) -> None:
+        super().__init__(**look)
         self.wizard = Wizard(backend, answers)
         self.trouble: BringupError | None = None
         """Why the machine could not be looked at."""

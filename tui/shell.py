@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypedDict, runtime_checkable
 
 from textual.driver import Driver
 from textual.theme import BUILTIN_THEMES, Theme
@@ -58,6 +58,31 @@ class Drawn(Protocol):
         ...
 
 
+class Look(TypedDict, total=False):
+    """How an application looks and speaks; what is left out is as `Shell` has it."""
+
+    language: Language
+    palette: PaletteName
+    marks: Marks
+    low_bandwidth: bool
+    probe: bool
+    over_ssh: bool
+    han: bool
+
+
+def look_here(told: terminal.Terminal, language: str, *, low_bandwidth: bool) -> Look:
+    """Return how to look on this terminal; Chinese only where it has the letters."""
+    return Look(
+        language="zh_CN" if language == "zh_CN" and told.han else "en",
+        palette=told.palette,
+        marks=told.marks,
+        low_bandwidth=low_bandwidth,
+        probe=told.marks == "unicode",
+        over_ssh=told.ssh,
+        han=told.han,
+    )
+
+
 class Shell(LeanApp):
     """The application without the wizard: enough for one screen, such as a run that is attached to."""
 
@@ -75,6 +100,7 @@ class Shell(LeanApp):
         low_bandwidth: bool = False,
         probe: bool = False,
         over_ssh: bool = False,
+        han: bool = True,
     ) -> None:
         super().__init__(marks=marks, low_bandwidth=low_bandwidth, probe=probe, over_ssh=over_ssh)
         self.animation_level = "none"
@@ -82,7 +108,7 @@ class Shell(LeanApp):
         self.palette: PaletteName = palette
         self.broke = False
         """Whether a fault of ours ended it."""
-        self.can_show_han = True
+        self.can_show_han = han
         """Whether this terminal has Chinese letters; a bare Linux console does not."""
         for name in ("dark", "light", "ansi", "mono"):
             self.register_theme(_theme(name))

@@ -14,6 +14,7 @@ from steps.engine.context import Context, Outcome, failed
 from steps.engine.orphans import Mark, sweep
 from steps.engine.prompts import Manners, PromptWatch
 from steps.engine.session import Ended, NotStarted, Session
+from steps.errors import BringupError
 from steps.model.action import Action, Run
 from steps.model.base import Phrase, phrase
 
@@ -40,6 +41,17 @@ class Ending(Ended):
 
 class Missing(Exception):
     """There is no such program."""
+
+
+def failed_by(error: BringupError | Missing | OSError) -> Outcome:
+    """Return what an error makes of an action: it failed, and why."""
+    match error:
+        case BringupError():
+            return failed(phrase(f"error.{error.code}.sentence", **error.params), code=error.exit_code)
+        case Missing():
+            return failed(phrase("engine.failed.missing", program=str(error)), exit=127)
+        case OSError():
+            return failed(phrase("engine.failed.system", reason=error.strerror or str(error), path=str(error.filename or "")))
 
 
 def at_any_time() -> bool:

@@ -6,7 +6,7 @@ import shlex
 import time
 
 from steps.engine import aside, files, undo
-from steps.engine.command import Missing, judge, run_command
+from steps.engine.command import Missing, failed_by, judge, run_command
 from steps.engine.context import Context, Outcome, failed
 from steps.engine.journal import Unwritten
 from steps.engine.packages import perform_packages
@@ -38,12 +38,8 @@ def perform(action: AnyAction, context: Context) -> Outcome:
         return outcome
     except Unwritten:
         raise
-    except BringupError as error:
-        return failed(phrase(f"error.{error.code}.sentence", **error.params), code=error.exit_code)
-    except Missing as error:
-        return failed(phrase("engine.failed.missing", program=str(error)), exit=127)
-    except OSError as error:
-        return failed(phrase("engine.failed.system", reason=error.strerror or str(error), path=str(error.filename or "")))
+    except (BringupError, Missing, OSError) as error:
+        return failed_by(error)
 
 
 def _has_failed_half(action: AnyAction, context: Context) -> bool:

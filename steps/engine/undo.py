@@ -8,7 +8,7 @@ import msgspec
 
 from steps.detect import firmware
 from steps.engine import aside, ledger, settings
-from steps.engine.command import Missing, never, run_command
+from steps.engine.command import Missing, failed_by, never, run_command
 from steps.engine.context import Context, Outcome, failed
 from steps.engine.durable import make_folder, write_whole
 from steps.engine.files import put_back, real_path, take_away
@@ -72,14 +72,10 @@ def take_back(action: AnyAction, context: Context) -> Outcome:
                 return Outcome(status="kept")
     except Unwritten:
         raise
-    except BringupError as error:
-        return failed(phrase(f"error.{error.code}.sentence", **error.params), code=error.exit_code)
-    except Missing as error:
-        return failed(phrase("engine.failed.missing", program=str(error)), exit=127)
     except FileNotFoundError:
         return failed(phrase("engine.failed.no-backup"))
-    except OSError as error:
-        return failed(phrase("engine.failed.system", reason=error.strerror or str(error), path=str(error.filename or "")))
+    except (BringupError, Missing, OSError) as error:
+        return failed_by(error)
 
 
 def _packages(action: Packages, context: Context) -> Outcome:
