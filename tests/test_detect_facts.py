@@ -244,6 +244,27 @@ def test_what_nvidia_s_installer_left_is_named() -> None:
     assert detect(host).driver.leftovers == ("/usr/bin/nvidia-uninstall", "/var/log/nvidia-installer.log")
 
 
+def test_what_its_uninstaller_would_take_away_is_known() -> None:
+    written = {
+        "/usr/bin/nvidia-uninstall": "",
+        "/usr/bin/nvidia-smi": "",
+        "/usr/src/nvidia-550.54.14/dkms.conf": "",
+        "/var/lib/nvidia/log": "300\n1: /usr/bin/nvidia-smi\n1: /usr/bin/gone\n2: /var/lib/nvidia/100\n",
+        "/usr/lib/x86_64-linux-gnu/libcuda.so.550.54.14": "",
+        "/lib/modules/6.8.0-60-generic/kernel/drivers/video/nvidia.ko": "",
+    }
+    not_its_own = {"/usr/lib/x86_64-linux-gnu/libcuda.so.535.1.1": "", "/var/lib/nvidia-installer.disabled.tar": ""}
+    version = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu Feb 22 01:44:30 UTC 2024\n"
+    host = recorded(files={**written, **not_its_own, "/proc/driver/nvidia/version": version})
+    found = detect(host).driver.run_file
+    assert found is not None
+    assert found.uninstaller == "/usr/bin/nvidia-uninstall"
+    folders = {"/usr/src/nvidia-550.54.14", "/var/lib/nvidia"}
+    assert {*found.files} == ({*written} - {"/usr/src/nvidia-550.54.14/dkms.conf", "/var/lib/nvidia/log"}) | folders
+    assert found.kept == ("/var/lib/nvidia-installer.disabled.tar",)
+    assert detect(recorded(files={"/var/log/nvidia-installer.log": "nvidia-installer log file\n"})).driver.run_file is None
+
+
 def test_keys_that_the_owner_enrolled_are_named() -> None:
     listed = (
         "[key 1]\nSHA1 Fingerprint: 12:34\n        Subject: CN=mithril Secure Boot Module Signature key\n"

@@ -34,7 +34,7 @@ from steps.model.action import (
     Write,
 )
 from steps.model.choice import Choice
-from steps.model.machine import Machine, Package
+from steps.model.machine import Machine, Package, RunFile
 from steps.model.offers import Offers
 from steps.model.plan import Installer, Plan, Target
 from steps.model.profile import Profile, answered
@@ -298,6 +298,28 @@ def test_the_archive_of_ubuntu() -> None:
 
     assert packages(actions["driver.install"]) == ("nvidia-driver-580-open",)
     assert not any(name.startswith("repository.") for name in actions)
+
+
+def test_a_driver_of_nvidia_s_installer_is_kept_before_its_uninstaller_runs_and_put_back_by_undo() -> None:
+    here = captured("rtx4090x4-epyc")
+    files = ("/lib/modules/6.8.0-50-generic/kernel/drivers/video/nvidia.ko", "/usr/bin/nvidia-smi", "/usr/bin/nvidia-uninstall")
+    there = RunFile(uninstaller=files[-1], files=files, kept=("/var/lib/nvidia-installer.disabled.tar",))
+    own = msgspec.structs.replace(here, driver=msgspec.structs.replace(here.driver, source="runfile", run_file=there))
+    actions = planned(own, profile(driver_branch="580", driver_flavor="open", driver_source="distro"))
+    order = list(actions)
+    assert order.index("driver.uninstall-keep") < order.index("driver.uninstall") < order.index("driver.install")
+    listed, keep, away = (actions[f"driver.uninstall{part}"] for part in ("-list", "-keep", ""))
+    assert isinstance(listed, Write)
+    assert isinstance(keep, Run)
+    assert isinstance(away, Run)
+    assert (listed.text, listed.path) == ("\n".join((*files, "")), "/var/lib/nvidia-installer-2.disabled.list")
+    archive = "/var/lib/nvidia-installer-2.disabled.tar"
+    assert {archive, listed.path} <= {*keep.argv}
+    assert keep.undo == (RemovePath(path=archive),)
+    assert away.argv == ("/usr/bin/nvidia-uninstall", "--silent")
+    back, *index = (step.argv for step in away.undo if isinstance(step, Command))
+    assert archive in back
+    assert index == [("depmod", "6.8.0-50-generic"), ("ldconfig",)]
 
 
 def test_secure_boot_takes_the_signed_modules_of_the_kernels_line() -> None:

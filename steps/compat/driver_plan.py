@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steps import resources
 from steps.catalog.linux import in_tree_names
-from steps.compat import driver_packages, driver_sources, extra_sources, mok_plan
+from steps.compat import driver_packages, driver_sources, extra_sources, mok_plan, run_file_plan
 from steps.compat.case import Case
 from steps.compat.next_boot import kernel_by_itself
 from steps.compat.system_rules import signed
@@ -90,20 +90,8 @@ def _headers(case: Case, kernel: str | None) -> tuple[AnyAction, ...]:
 
 def _uninstall(case: Case) -> tuple[AnyAction, ...]:
     """Return what takes away a driver that NVIDIA's installer wrote: it would shadow the packages."""
-    if case.machine.driver.source not in ("runfile", "mixed"):
-        return ()
-    gone = Succeeds(argv=("test", "!", "-e", "/usr/bin/nvidia-uninstall"))
-    return (
-        Run(
-            id="driver.uninstall",
-            title=phrase("driver.action.uninstall"),
-            why=phrase("driver.why.uninstall"),
-            lane="packages",
-            argv=("nvidia-uninstall", "--silent"),
-            done_when=(gone,),
-            seconds=60,
-        ),
-    )
+    there = case.machine.driver.run_file
+    return (*run_file_plan.keeping(there), run_file_plan.removing(there)) if there else ()
 
 
 def _install(case: Case, names: tuple[str, ...], kernel: str | None) -> AnyAction:

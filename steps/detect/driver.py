@@ -12,6 +12,7 @@ from steps.detect.modules import MODINFO
 from steps.detect.packages import Packages
 from steps.detect.pci import Device
 from steps.detect.probes import Probes
+from steps.detect.run_file import leftovers, run_file
 from steps.detect.smi import Smi
 from steps.model.base import Record
 from steps.model.machine import Accelerator, Driver, DriverState, Flavor, Origin, Os
@@ -41,7 +42,8 @@ def driver(host: Probes, cards: tuple[Accelerator, ...], smi: Smi, packages: Pac
     return msgspec.structs.replace(
         found,
         modules=modules.modules(host, os.kernel, nvidia=nvidia),
-        leftovers=modules.leftovers(host) if nvidia or found.source is not None else (),
+        leftovers=leftovers(host) if nvidia or found.source is not None else (),
+        run_file=run_file(host, found.library_version or found.kernel_version) if found.source in ("runfile", "mixed") else None,
         nouveau=modules.nouveau(host, nvidia=nvidia),
         stream=_stream(host),
         fabric_manager=_fabric_manager(host, bus),
@@ -131,7 +133,7 @@ def _flavor(host: Probes, packages: Packages, *, loaded: bool) -> Flavor | None:
 def _source(host: Probes, packages: Packages) -> Origin | None:
     """Return where the driver came from; a `.run` installer beside packages is a mixture."""
     packaged = bool(packages.matching(_DRIVER_PACKAGE.pattern))
-    installer = any(path.endswith(("nvidia-uninstall", "nvidia-installer.log")) for path in modules.leftovers(host))
+    installer = any(path.endswith(("nvidia-uninstall", "nvidia-installer.log")) for path in leftovers(host))
     if packaged:
         return "mixed" if installer else "apt" if packages.manager == "apt" else "dnf"
     return "runfile" if installer else None

@@ -102,16 +102,6 @@ def _dkms(host: Probes) -> dict[str, str]:
     return found
 
 
-# -- leftovers --------------------------------------------------------------------------------------------------------
-
-_LEFTOVERS = ("/usr/bin/nvidia-uninstall", "/usr/bin/nvidia-installer", "/var/log/nvidia-installer.log", "/var/lib/nvidia/log")
-
-
-def leftovers(host: Probes) -> tuple[str, ...]:
-    """Return what NVIDIA's own installer (a `.run` file) has left on disk."""
-    return tuple(path for path in _LEFTOVERS if host.exists(path))
-
-
 def spelt(row: InTree) -> str:
     """Return a pattern for a module's name: underscores and dashes are one to the kernel."""
     return row.module.replace("_", "[-_]")

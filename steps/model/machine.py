@@ -279,6 +279,16 @@ class KernelModule(Record):
     headers: bool | None = None
 
 
+class RunFile(Record):
+    """A driver that NVIDIA's own installer (a `.run` file) wrote, and its uninstaller, which has no way back."""
+
+    uninstaller: str
+    files: tuple[str, ...] = ()
+    """Files and folders that it is known to have written, the uninstaller too; of one that was replaced in part, not all are its own."""
+    kept: tuple[str, ...] = ()
+    """Names under which an earlier removal keeps such files for its undo."""
+
+
 class Driver(Record):
     """The accelerator driver; `kernel_version` is of the loaded module, `library_version` of user space."""
 
@@ -293,6 +303,8 @@ class Driver(Record):
     """Per installed kernel, the newest last."""
     leftovers: tuple[str, ...] = ()
     """What NVIDIA's own installer left on disk."""
+    run_file: RunFile | None = None
+    """What its uninstaller would take away; `None` where there is no uninstaller."""
     nouveau: Literal["loaded", "blacklisted", "free"] | None = None
     """Whether the kernel's own driver holds cards, is kept out, or may come at the next boot."""
     stream: str | None = None

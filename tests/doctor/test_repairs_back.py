@@ -39,7 +39,7 @@ def steps(told: Evidence, id: str, variant: str = "", **params: str) -> tuple[St
 
 
 def actions(found: tuple[Step, ...], key: str) -> list[AnyAction]:
-    return [action for step in found if step.says.key == f"repair.step.{key}" for action in step.actions]
+    return [action for step in found if step.says.key in (f"repair.step.{key}", f"driver.action.{key}") for action in step.actions]
 
 
 def takes_back(action: AnyAction) -> list[tuple[str, ...]]:
@@ -215,7 +215,7 @@ _UNINSTALLER = "/usr/bin/nvidia-uninstall"
 def test_what_an_earlier_repair_keeps_of_the_installer_is_not_written_over(there: tuple[str, ...], name: str) -> None:
     files = {_UNINSTALLER: "#!/bin/sh\n", **dict.fromkeys(there, "")}
     found = steps(seen({}, files), "module-from-other-install", loaded="550.54.14")
-    keep = actions(found, "keep-installer")
+    keep = actions(found, "uninstall-keep")
     (uninstall,) = actions(found, "uninstall")
     assert [path for action in keep for path in paths_of(action)] == [f"{name}.disabled.list", f"{name}.disabled.tar"]
     assert f"{name}.disabled.tar" in takes_back(uninstall)[0]

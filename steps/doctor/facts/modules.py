@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from steps.detect.modules import DKMS
-from steps.detect.modules import leftovers as leftovers_of
 from steps.detect.places import PLACES
 from steps.detect.probes import Probes
+from steps.detect.run_file import leftovers as leftovers_of
 from steps.doctor.told import Fact, Place, Told, fact
 from steps.host.rooted import version_key
 from steps.model.base import Record

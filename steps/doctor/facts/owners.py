@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
-from steps.detect.modules import leftovers
 from steps.detect.places import PLACES
 from steps.detect.probes import Probes
+from steps.detect.run_file import leftovers
 from steps.model.base import Record
 
 Kind = Literal["library", "tool", "module"]

@@ -227,6 +227,12 @@ def reboot() -> Step:
     return Step(says=title, command=("systemctl", "reboot"), reboot=True, actions=(action,), live=True)
 
 
+def as_planned(says: Phrase, *actions: AnyAction) -> Step:
+    """Return a step that is what a plan does too, in the plan's words; a single command is shown to be typed as well."""
+    command = actions[0].argv if len(actions) == 1 and isinstance(actions[0], Run) else None
+    return _of(says, command, *actions)
+
+
 def made_of(key: str, actions: tuple[AnyAction, ...], **params: Param) -> Step:
     """Return a step that is several actions of the house."""
     return _of(_says(key, params), None, *actions)

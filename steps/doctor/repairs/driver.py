@@ -9,13 +9,15 @@ import msgspec
 from steps.catalog import guide, package_sources
 from steps.catalog.stack import branches
 from steps.catalog.versions import number
-from steps.compat import persistence_plan
+from steps.compat import persistence_plan, run_file_plan
+from steps.detect.run_file import run_file
 from steps.doctor import numbers
 from steps.doctor.diagnosis import Step
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.packages import Row, role
 from steps.doctor.repairs.base import (
     Plan,
+    as_planned,
     aside,
     back,
     install,
@@ -31,7 +33,6 @@ from steps.doctor.repairs.base import (
     service,
 )
 from steps.doctor.repairs.halves import archive, completed, half
-from steps.doctor.repairs.installer import taken_away
 from steps.doctor.repairs.modules import afterwards, built, images, kernel_of, reinstalled
 from steps.doctor.rules.base import Candidate
 from steps.model.action import RemovePath
@@ -88,8 +89,12 @@ def one_owner(seen: Evidence, candidate: Candidate) -> Plan:
     uninstaller = next((one.value for one in seen.modules.leftovers if one.value.endswith("nvidia-uninstall")), None)
     place = next((told.place.text for told in candidate.facts if "/kernel/drivers/video/nvidia.ko" in told.place.text), "")
     path = re.search(r"/\S*/kernel/drivers/video/nvidia\.ko\S*", place)
-    if uninstaller:
-        away: tuple[Step, ...] = taken_away(seen, uninstaller, str(candidate.params.get("loaded", "")), kernel_of(seen))
+    there = run_file(seen.host, str(candidate.params.get("loaded", "")), uninstaller) if uninstaller else None
+    if there:
+        away: tuple[Step, ...] = (
+            as_planned(run_file_plan.keeps(there), *run_file_plan.keeping(there)),
+            as_planned(phrase("driver.action.uninstall"), run_file_plan.removing(there)),
+        )
     elif path:
         away = (aside("module-away", path[0]),)
     else:
