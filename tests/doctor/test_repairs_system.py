@@ -215,6 +215,8 @@ def test_the_fabric_manager_keeps_its_name_and_takes_the_drivers_branch(
     assert isinstance(action, Packages)
     assert action.install == (install,)
     assert action.may_remove == ((gone,) if gone else ())
+    # A fabric manager that ran ahead of the driver comes back to it; nothing else does.
+    assert action.may_downgrade == (install.partition("=")[0],)
 
 
 # --- words and commands that fit --------------------------------------------------------------------

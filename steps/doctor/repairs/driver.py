@@ -270,7 +270,8 @@ def _fabric(seen: Evidence, candidate: Candidate) -> Step:
     # One branch's takes the place of another's.
     gone = (here,) if here and here != name else ()
     exact = f"{name}={told}-*" if manager == "apt" else f"{name}={told}"
-    return install("fabric", manager, exact, may_remove=gone, version=told)
+    # Where an upgrade brought the newer one, the fitting version is a step back.
+    return install("fabric", manager, exact, may_remove=gone, may_downgrade=(name,), version=told)
 
 
 @repairs("persistence-off-slow-gpu-init")
