@@ -93,6 +93,8 @@ class RunState(Record):
     status: RunStatus = "starting"
     actions: Mapping[str, ActionState] = {}
     prompt: Prompt | None = None
+    held: bool = False
+    """Whether no further action begins since a person paused it; a question may be open all the same."""
     started: float | None = None
     ended: float | None = None
     exit: int | None = None
