@@ -28,6 +28,7 @@ from steps.engine.orphans import left_at_work, wait_for
 from steps.engine.packages import repair
 from steps.engine.reboot import disarm
 from steps.engine.runner import UNATTENDED
+from steps.engine.same_system import expect_same, mark_of
 from steps.engine.server import Request, Server
 from steps.engine.signals import hear
 from steps.errors import Busy, InputError
@@ -70,6 +71,7 @@ def hold_and_work(folder: RunFolder, words: list[str]) -> int:
     _have_at_hand(plan)
     outside = LocalHost()
     host: WritableHost = outside if plan.target.root == "/" else RootedHost(plan.target.root, outside)
+    expect_same(journal.entries, host, folder.id)
     secret = carried.hidden(folder.id, origin.owner)
     origin = msgspec.structs.replace(origin, environment=carried.honoured({**origin.environment, **secret}))
     attended = UNATTENDED not in words
@@ -133,6 +135,7 @@ class Runner:
                 user=context.owner.name,
                 socket=str(path),
                 groups=",".join(groups_of(context.owner)),
+                system=mark_of(context.host),
                 token=after(words, "--token"),
             )
             if "--undo" in words:
