@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
 import pytest
 
 from steps.engine import client
 from steps.engine.folder import Refused
-from steps.model.action import Write
-from tests.engine_kit import ended, plan_of, statuses
+from steps.errors import PreflightError
+from steps.model.action import Keep, Run, Write
+from tests.engine_kit import ended, plan_of, ran, statuses
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -66,3 +69,37 @@ def test_a_system_that_was_given_its_id_since_is_the_same(tmp_path: Path) -> Non
     assert ended(handle).status == "done"
     handle.undo()
     assert (ended(handle).status, setting.read_text()) == ("undone", "old")
+
+
+# --- the clock --------------------------------------------------------------------------------------
+
+YEARS = 4 * 365 * 86400
+
+
+def of_a_wrong_clock(handle: client.RunHandle) -> client.RunHandle:
+    """Return the run as a clock had dated it that was years ahead and was set right after it."""
+    journal, plan = Path(handle.folder, "journal.jsonl"), Path(handle.folder, "plan.json")
+    entries = [json.loads(line) for line in journal.read_text().splitlines()]
+    journal.write_text("".join(f"{json.dumps({**entry, 'at': entry['at'] + YEARS})}\n" for entry in entries))
+    os.utime(plan, ns=(plan.stat().st_atime_ns, plan.stat().st_mtime_ns + YEARS * 10**9))
+    return client.find(handle.id)
+
+
+def keeping(env: Path, version: str) -> tuple[Keep, Run]:
+    write = Run(id="a.write", title="t", argv=("sh", "-c", 'echo "$1" >"$2"/version', "sh", version, str(env)))
+    return Keep(id="a.keep", title="t", path=str(env)), write
+
+
+def test_a_later_run_is_known_as_the_later_one_though_the_clock_was_set_back_between(tmp_path: Path) -> None:
+    env = tmp_path / "env"
+    env.mkdir()
+    (env / "version").write_text("first\n")
+    older = of_a_wrong_clock(ran(*keeping(env, "second")))
+    newer = ran(*keeping(env, "third"))
+    with pytest.raises(PreflightError) as caught:
+        older.undo()
+    assert (caught.value.code, caught.value.params["later"]) == ("undo-later-first", newer.id)
+    newer.undo()
+    assert (ended(newer).status, (env / "version").read_text()) == ("undone", "second\n")
+    older.undo()
+    assert (ended(older).status, (env / "version").read_text()) == ("undone", "first\n")

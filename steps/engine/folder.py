@@ -194,13 +194,6 @@ class RunFolder:
             # Damaged, and so it once was a run.
             return True
 
-    def made(self) -> float:
-        """Return when the run was made, in seconds since the epoch; 0 when that cannot be told."""
-        try:
-            return self.plan.stat().st_mtime
-        except OSError:
-            return 0.0
-
     def began_after(self, other: RunFolder) -> bool:
         """Return whether this run is later than `other`."""
         try:

@@ -19,11 +19,12 @@ from steps.engine.awake import awake
 from steps.engine.context import Context, Outcome
 from steps.engine.durable import open_new
 from steps.engine.executor import PROOF_FAILED, perform
-from steps.engine.folder import RunFolder, boot_id, socket_folder
+from steps.engine.folder import RunFolder, all_folders, boot_id, socket_folder
 from steps.engine.groups import gained, groups_of
 from steps.engine.journal import Journal, fold
 from steps.engine.lanes import FINE, Lanes
 from steps.engine.lock import Holder, born_of, take_target, target_lock, try_take
+from steps.engine.moments import next_turn
 from steps.engine.orphans import left_at_work, wait_for
 from steps.engine.packages import repair
 from steps.engine.reboot import disarm
@@ -136,6 +137,7 @@ class Runner:
                 socket=str(path),
                 groups=",".join(groups_of(context.owner)),
                 system=mark_of(context.host),
+                turn=next_turn(all_folders(context.owner)),
                 token=after(words, "--token"),
             )
             if "--undo" in words:
