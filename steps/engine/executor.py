@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 import time
 
+import msgspec
+
 from steps.engine import aside, files, undo
 from steps.engine.command import Missing, judge, run_command
 from steps.engine.context import Context, Outcome, failed
@@ -42,6 +44,8 @@ def perform(action: AnyAction, context: Context) -> Outcome:
         return failed(phrase(f"error.{error.code}.sentence", **error.params), code=error.exit_code)
     except Missing as error:
         return failed(phrase("engine.failed.missing", program=str(error)), exit=127)
+    except msgspec.MsgspecError:
+        return failed(phrase("engine.failed.backup-damaged", path=str(context.folder.kept(action.id))))
     except OSError as error:
         return failed(phrase("engine.failed.system", reason=error.strerror or str(error), path=str(error.filename or "")))
 

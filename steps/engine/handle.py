@@ -19,7 +19,7 @@ from steps.engine.return_points import bytes_below, return_points
 from steps.engine.runner import UNATTENDED
 from steps.engine.server import RUN_OVER, Request, Response, ask
 from steps.engine.spool import Spool
-from steps.errors import BringupError, InputError, PreflightError, PrivilegeError
+from steps.errors import BringupError, InputError, PrivilegeError
 from steps.model.plan import names
 from steps.model.run import RunState, RunSummary, is_taken_back
 from steps.model.verdict import Rung, from_document
@@ -217,10 +217,7 @@ class RunHandle:
         """
         if self.plan.target.rehearsal:
             raise InputError("undo-rehearsal", run=self.id)
-        others = [folder for folder in reversed(all_folders(invoking_owner())) if folder.id != self.id]
-        held = ledger.held_too(self._folder, self.plan, others)
-        if held is not None:
-            raise PreflightError("undo-later-first", run=self.id, later=held[0], path=held[1])
+        ledger.refuse_held(self._folder, self.plan, all_folders(invoking_owner()))
         self._go_on(("--undo",), sudo)
 
     def goes_back(self) -> int:

@@ -13,7 +13,7 @@ from steps.engine import journal
 from steps.engine.folder import RunFolder
 from steps.engine.moments import NEVER, Moment, dated, first_moment
 from steps.engine.return_points import bytes_below
-from steps.errors import BringupError
+from steps.errors import BringupError, PreflightError
 from steps.model.action import AnyAction, Keep, Manual, Packages, RemovePath, Run, Write, leaves_something
 from steps.model.base import Record
 from steps.model.plan import Plan
@@ -127,6 +127,13 @@ def held_too(folder: RunFolder, plan: Plan, others: Iterable[RunFolder]) -> tupl
         if both and theirs.repairs != folder.id and first_moment(other) > last:
             return other.id, min(both)
     return None
+
+
+def refuse_held(folder: RunFolder, plan: Plan, all_runs: tuple[RunFolder, ...]) -> None:
+    """Raise `PreflightError("undo-later-first")` while another of `all_runs` (oldest first) holds what an undo would take away."""
+    held = held_too(folder, plan, [other for other in reversed(all_runs) if other.id != folder.id])
+    if held is not None:
+        raise PreflightError("undo-later-first", run=folder.id, later=held[0], path=held[1])
 
 
 def is_of_past(folder: RunFolder, plan: Plan, path: str, others: Iterable[RunFolder]) -> bool:

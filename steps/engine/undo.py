@@ -78,6 +78,8 @@ def take_back(action: AnyAction, context: Context) -> Outcome:
         return failed(phrase("engine.failed.missing", program=str(error)), exit=127)
     except FileNotFoundError:
         return failed(phrase("engine.failed.no-backup"))
+    except msgspec.MsgspecError:
+        return failed(phrase("engine.failed.backup-damaged", path=str(context.folder.kept(action.id))))
     except OSError as error:
         return failed(phrase("engine.failed.system", reason=error.strerror or str(error), path=str(error.filename or "")))
 

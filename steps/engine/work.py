@@ -16,12 +16,12 @@ from steps import text
 from steps.catalog.prompts import UNKNOWN, prompt_row
 from steps.engine import carried, ledger, settings, undo
 from steps.engine.awake import awake
-from steps.engine.context import Context, Outcome
+from steps.engine.context import Context, Outcome, failed
 from steps.engine.durable import open_new
 from steps.engine.executor import PROOF_FAILED, perform
 from steps.engine.folder import RunFolder, all_folders, boot_id, socket_folder
 from steps.engine.groups import gained, groups_of
-from steps.engine.journal import Journal, fold
+from steps.engine.journal import Journal, Unwritten, fold
 from steps.engine.lanes import FINE, Lanes
 from steps.engine.lock import Holder, born_of, take_target, target_lock, try_take
 from steps.engine.moments import next_turn
@@ -69,6 +69,9 @@ def hold_and_work(folder: RunFolder, words: list[str]) -> int:
         # Somebody else went on with it after whoever sent us had looked.
         raise Busy("run-active", run=folder.id, user=origin.owner.name, since=time.strftime("%H:%M"))
     _agree(folder, plan, fold(journal.entries), words)
+    if "--undo" in words:
+        # Here, where no other run can begin any more: one may have, since whoever sent us had looked.
+        ledger.refuse_held(folder, plan, all_folders(origin.owner))
     _have_at_hand(plan)
     outside = LocalHost()
     host: WritableHost = outside if plan.target.root == "/" else RootedHost(plan.target.root, outside)
@@ -248,7 +251,7 @@ class Runner:
         for action in self._cut_off():
             self._context.spool_line(action.id, "[bringup: was cut off]")
         for action in ledger.order(self._context.plan, self._journal.entries):
-            outcome = undo.take_back(action, self._context)
+            outcome = self._taken_back(action)
             if outcome.status == "failed" and isinstance(action, Run) and action.id in vain:
                 # It never did what its undo would take back; what stands before it still has to go.
                 outcome = msgspec.structs.replace(outcome, status="kept")
@@ -266,6 +269,17 @@ class Runner:
         undo.forget_kept(self._context)
         carried.forget(self._context.folder.id, self._context.owner)
         return code
+
+    def _taken_back(self, action: AnyAction) -> Outcome:
+        """Take back one action of an undo; a fault of ours is written down before it ends us, for the run must not seem cut off."""
+        try:
+            return undo.take_back(action, self._context)
+        except Unwritten:
+            raise
+        except Exception:
+            self._write_undone(action, failed("engine.failed.bug"))
+            self._journal.append("undo-finished", None, "undo-failed", exit=NOT_ROLLED_BACK)
+            raise
 
     def _write_undone(self, action: AnyAction, outcome: Outcome) -> None:
         data = dict(outcome.params)
@@ -308,9 +322,11 @@ class Runner:
         if self._undoing:
             return "undo-runs"
         if not self._context.switches.cancelled.is_set():
-            self._journal.append("cancelled")
             self._cancel()
             self._lanes.wake()
+            # Where no entry finds room any more, it is stopped all the same.
+            with contextlib.suppress(Unwritten):
+                self._journal.append("cancelled")
         return None
 
     def _let_go(self, *, on: bool) -> None:
