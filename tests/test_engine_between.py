@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from steps.engine import client
 from steps.engine.folder import Refused
+from steps.engine.handle import launch
 from steps.errors import PreflightError
 from steps.model.action import Keep, Run, Write
-from tests.engine_kit import ended, plan_of, ran, statuses
+from steps.model.base import Phrase
+from tests.engine_kit import ended, output, plan_of, ran, runner_pid, statuses, wait_until, works
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -103,3 +109,112 @@ def test_a_later_run_is_known_as_the_later_one_though_the_clock_was_set_back_bet
     assert (ended(newer).status, (env / "version").read_text()) == ("undone", "second\n")
     older.undo()
     assert (ended(older).status, (env / "version").read_text()) == ("undone", "first\n")
+
+
+# --- another run ------------------------------------------------------------------------------------
+
+
+def test_a_run_that_began_while_an_undo_was_being_confirmed_is_not_passed_over(tmp_path: Path) -> None:
+    file = tmp_path / "conf"
+    first = ran(Write(id="a.one", title="t", path=str(file), text="one"))
+    second = ran(Write(id="a.one", title="t", path=str(file), text="two"))
+    # What a screen had looked at before the person typed a password is no longer so.
+    with pytest.raises(Refused) as caught:
+        launch(("--run", first.id, "--turn", "1", "--undo"), needs_root=False, sudo=None)
+    assert (caught.value.code, caught.value.exit_code, caught.value.params["later"]) == ("undo-later-first", 3, second.id)
+    assert (file.read_text(), first.state().status) == ("two", "done")
+
+
+# --- a hand in its files ----------------------------------------------------------------------------
+
+
+def test_a_backup_that_cannot_be_read_ends_the_undo_with_its_name_and_the_undo_can_be_done_again(tmp_path: Path) -> None:
+    file = tmp_path / "conf"
+    file.write_text("old")
+    handle = ran(Write(id="a.one", title="t", path=str(file), text="new"), works("a.two"))
+    backup = Path(handle.folder, "backup/a.one")
+    whole = (backup / "undo.json").read_bytes()
+    (backup / "undo.json").write_bytes(whole[:20])
+    handle.undo()
+    state = ended(handle)
+    assert (state.status, state.exit, statuses(state)) == ("undo-failed", 22, {"a.one": "failed", "a.two": "kept"})
+    assert state.actions["a.one"].error == Phrase(key="engine.failed.backup-damaged", params={"path": str(backup)})
+    assert file.read_text() == "new"
+    (backup / "undo.json").write_bytes(whole)
+    handle.undo()
+    assert (ended(handle).status, file.read_text()) == ("undone", "old")
+
+
+def test_a_file_that_is_as_it_was_already_is_not_said_to_be_changed_since(tmp_path: Path) -> None:
+    file = tmp_path / "conf"
+    file.write_text("old")
+    handle = ran(Write(id="a.one", title="t", path=str(file), text="new"))
+    file.write_text("old")
+    handle.undo()
+    assert (ended(handle).status, file.read_text()) == ("undone", "old")
+    assert "was changed since" not in output(handle, "a.one")
+    assert not (Path(handle.folder) / "backup/a.one/changed-1").exists()
+
+
+# --- a disk that fills up ---------------------------------------------------------------------------
+
+
+@contextmanager
+def no_room_for(pid: int) -> Iterator[None]:
+    """Let the runner's files grow no more, as on a full disk; what it has started writes on."""
+    before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        yield
+    finally:
+        if Path(f"/proc/{pid}").exists():
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+
+
+ASKS_THEN = 'until [ -e "$1" ]; do sleep 0.02; done; printf "Which colour? "; touch "$2"; read x; echo "got $x"'
+
+
+def asking_late(tmp_path: Path) -> tuple[Run, Path, Path]:
+    """Return an action that asks when its first file is there, and says so by the second."""
+    go, asks = tmp_path / "go", tmp_path / "asks"
+    return Run(id="a.one", title="t", argv=("sh", "-c", ASKS_THEN, "sh", str(go), str(asks))), go, asks
+
+
+def until_there(path: Path) -> None:
+    deadline = time.monotonic() + 20
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert path.exists()
+
+
+def test_a_question_waits_for_room_in_the_journal(tmp_path: Path) -> None:
+    action, go, asks = asking_late(tmp_path)
+    handle = client.start(plan_of(action), sudo=None)
+    wait_until(handle, lambda state: statuses(state) == {"a.one": "running"})
+    with no_room_for(runner_pid(handle)):
+        go.touch()
+        until_there(asks)
+        time.sleep(1.0)
+        assert (handle.state().prompt, handle.alive()) == (None, True)
+    prompt = wait_until(handle, lambda state: state.prompt is not None).prompt
+    assert prompt is not None
+    handle.answer(prompt.seq, "red")
+    assert ended(handle).status == "done"
+    assert "got red" in output(handle, "a.one")
+
+
+def test_a_run_can_be_stopped_where_its_journal_has_no_room(tmp_path: Path) -> None:
+    action, go, asks = asking_late(tmp_path)
+    handle = client.start(plan_of(action, works("a.two")), sudo=None)
+    wait_until(handle, lambda state: statuses(state) == {"a.one": "running"})
+    with no_room_for(runner_pid(handle)):
+        go.touch()
+        until_there(asks)
+        handle.cancel()
+        deadline = time.monotonic() + 20
+        while handle.alive() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert not handle.alive()
+    assert handle.summary().word == "cut-off"
+    handle.undo()
+    assert ended(handle).status == "undone"

@@ -74,12 +74,12 @@ def run_command(
     own = {reply.prompt: reply.answer for reply in action.replies} if isinstance(action, Run) else {}
     manners = Manners(replies={**context.plan.profile.prompts, **own}, word=context.word, attended=context.attended)
     watch = PromptWatch(session, action.id, manners, context.desk, lambda row: _note(context, action.id, row))
+    limit = action.timeout if isinstance(action, Run) else None
     try:
-        stopped = _follow(context, session, watch, action.timeout if isinstance(action, Run) else None, may_stop)
+        stopped = _follow(context, session, watch, limit, may_stop)
     except BaseException:
-        # A bug of ours must not cut a package manager off: it ends first.
-        while session.pump(1.0):
-            continue
+        # A bug of ours must not cut a package manager off: it ends first, or by the person's word.
+        _follow(context, session, None, limit, may_stop)
         raise
     if stopped is not None and (stopped != "unanswered" or may_stop()):
         sweep(context, action.id)
@@ -120,8 +120,13 @@ def _started(
     return session
 
 
-def _follow(context: Context, session: Session, watch: PromptWatch, limit: float | None, may_stop: Callable[[], bool]) -> Stop | None:
-    """Pump the session to its end; return why it was stopped, or `None` when it ended by itself."""
+def _follow(
+    context: Context, session: Session, watch: PromptWatch | None, limit: float | None, may_stop: Callable[[], bool]
+) -> Stop | None:
+    """Pump the session to its end; return why it was stopped, or `None` when it ended by itself.
+
+    Without a `watch` nobody looks for questions any more.
+    """
     began = time.monotonic()
     stopped: Stop | None = None
     means = list(_GRACE)
@@ -132,13 +137,15 @@ def _follow(context: Context, session: Session, watch: PromptWatch, limit: float
             stopped, since = "cancel", now
         elif stopped is None and limit is not None and now - began > limit:
             stopped, since = "timeout", now
-        elif stopped is None and watch.unanswered is not None:
+        elif stopped is None and watch is not None and watch.unanswered is not None:
             stopped, since, means = "unanswered", now, list(_NO_ANSWER)
         if stopped is None:
-            watch.look()
+            if watch is not None:
+                watch.look()
         elif means and now - since >= means[0][0]:
             _end(session, means.pop(0)[1])
-    watch.close()
+    if watch is not None:
+        watch.close()
     return stopped
 
 
