@@ -116,7 +116,9 @@ def socket_folder(*, root: bool, owner: Owner) -> Path:
         return override / "sockets"
     if root:
         return Path(ROOT_SOCKETS)
-    runtime = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{owner.uid}"
+    told = os.environ.get("XDG_RUNTIME_DIR", "")
+    # A relative one would be another folder for the runner, which works in "/"; and credentials would lie where nobody forgets them.
+    runtime = told if told.startswith("/") else f"/run/user/{owner.uid}"
     if os.access(runtime, os.W_OK):
         return Path(runtime) / "bringup"
     return Path(f"/tmp/bringup-{owner.uid}")  # noqa: S108 - made 0700 and refused when it is somebody else's
