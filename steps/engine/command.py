@@ -23,6 +23,7 @@ _GRACE: tuple[tuple[float, signal.Signals | bytes], ...] = ((0.0, signal.SIGINT)
 """A stopped command is asked, then told, then ended: seconds after the stop, and the signal."""
 _NO_ANSWER: tuple[tuple[float, signal.Signals | bytes], ...] = ((0.0, b"\x04"), (3.0, b"\x03"), *((at + 10.0, how) for at, how in _GRACE))
 """Who asks where nobody is gets an end of input, then an interrupt at the terminal: programs know how to end at those."""
+_NO_PROGRAM = 127
 MISSING_ANSWER = 2
 """The exit code of the contract for what should have been said beforehand."""
 
@@ -98,7 +99,7 @@ def _note(context: Context, action: str, row: str) -> None:
 def _started(
     context: Context, action: Action, argv: tuple[str, ...], environment: Mapping[str, str], *, as_person: bool, handed: int | None
 ) -> Session:
-    """Return the running command, its session written down; raises `Missing` when there is no such program."""
+    """Return the running command, its session written down; raises `Missing` for no such program, `OSError` for one that cannot run."""
     owner, mark = context.owner, Mark(context, action.id)
     try:
         session = Session(
@@ -113,7 +114,10 @@ def _started(
         )
         mark.set(session.pid)
     except NotStarted as error:
-        context.spool_line(action.id, f"{error}: not found" if error.status == 127 else f"{error}: cannot be run")
+        context.spool_line(action.id, f"{error}: not found" if error.status == _NO_PROGRAM else f"{error}: cannot be run: {error.reason}")
+        if error.status != _NO_PROGRAM:
+            # It is there: what is lacking is a terminal for it, a process, or the right to run it.
+            raise error.reason from error
         raise Missing(str(error)) from error
     finally:
         mark.close()
