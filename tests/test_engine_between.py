@@ -16,9 +16,9 @@ from steps.engine import client
 from steps.engine.folder import Refused
 from steps.engine.handle import launch
 from steps.errors import PreflightError
-from steps.model.action import Keep, Run, Write
+from steps.model.action import Command, Keep, Run, Write
 from steps.model.base import Phrase
-from tests.engine_kit import ended, output, plan_of, ran, runner_pid, statuses, wait_until, works
+from tests.engine_kit import ended, holds, kill_runner, output, plan_of, ran, runner_pid, statuses, wait_until, works
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -123,6 +123,39 @@ def test_a_run_that_began_while_an_undo_was_being_confirmed_is_not_passed_over(t
         launch(("--run", first.id, "--turn", "1", "--undo"), needs_root=False, sudo=None)
     assert (caught.value.code, caught.value.exit_code, caught.value.params["later"]) == ("undo-later-first", 3, second.id)
     assert (file.read_text(), first.state().status) == ("two", "done")
+
+
+def test_a_run_does_not_begin_beside_what_another_one_left_at_work(tmp_path: Path) -> None:
+    enough = tmp_path / "enough"
+    cut = client.start(plan_of(holds("a.one", enough)), sudo=None)
+    wait_until(cut, lambda state: statuses(state) == {"a.one": "running"})
+    pid = int(Path(cut.folder, "output/a.one.session").read_text().split()[-1])
+    kill_runner(cut)
+    with pytest.raises(Refused) as caught:
+        client.start(plan_of(works("b.two")), sudo=None)
+    assert (caught.value.code, caught.value.exit_code, caught.value.params) == ("run-left", 75, {"run": cut.id, "pid": pid})
+    assert len(client.runs()) == 1
+    enough.touch()
+    cut.resume()
+    assert ended(cut).status == "done"
+    assert ran(works("b.two")).state().status == "done"
+
+
+TAKES_LONG = 'mkdir "$1" && touch "$2" && until [ -e "$3" ]; do sleep 0.02; done && rmdir "$1"'
+
+
+def test_an_undo_waits_for_what_an_undo_before_it_left_at_work(tmp_path: Path) -> None:
+    alone, began, enough = (tmp_path / name for name in ("alone", "began", "enough"))
+    back = Command(argv=("sh", "-c", TAKES_LONG, "sh", str(alone), str(began), str(enough)))
+    handle = ran(Run(id="a.one", title="t", argv=("true",), undo=(back,)))
+    handle.undo()
+    until_there(began)
+    kill_runner(handle)
+    handle.undo()
+    wait_until(handle, lambda _: "still at work" in output(handle, "a.one"))
+    enough.touch()
+    state = ended(handle)
+    assert (state.status, statuses(state), alone.exists()) == ("undone", {"a.one": "undone"}, False)
 
 
 # --- a hand in its files ----------------------------------------------------------------------------

@@ -153,6 +153,13 @@ class RunFolder:
         """Return the folder of what an action replaces."""
         return self.backup / action
 
+    def mark_of(self, action: str) -> str:
+        """Return the value of `MARK` in the environment of an action's commands: how they are found again.
+
+        Two runs of one name, in two places, must not take each other's commands for their own: hence the folder's own number.
+        """
+        return f"{self.id}/{action}/{self.path.stat().st_ino}"
+
     def exists(self) -> bool:
         """Return whether the folder is still there."""
         return self.plan.exists()
@@ -213,6 +220,8 @@ class RunFolder:
         write_whole(self.refusal(token), msgspec.json.encode(refusal), FILE_MODE)
 
 
+MARK = "BRINGUP_RUN"
+"""The variable that every command of a run carries."""
 AHEAD = "ahead"
 """What the ids of runs begin with that only fetch: they are of no interest once they are over, and no list names them."""
 

@@ -25,7 +25,7 @@ from steps.engine.journal import Journal, Unwritten, fold
 from steps.engine.lanes import FINE, Lanes
 from steps.engine.lock import Holder, born_of, take_target, target_lock, try_take
 from steps.engine.moments import next_turn
-from steps.engine.orphans import left_at_work, wait_for
+from steps.engine.orphans import left_at_work, left_by_others, wait_for
 from steps.engine.packages import repair
 from steps.engine.reboot import disarm
 from steps.engine.runner import UNATTENDED
@@ -64,6 +64,9 @@ def hold_and_work(folder: RunFolder, words: list[str]) -> int:
     elif not plan.target.rehearsal:
         me = Holder(run=folder.id, user=origin.owner.name, started=time.time())
         take_target(target_lock(plan.target.root, root=os.geteuid() == 0, owner=origin.owner), me)
+        left = left_by_others(folder, plan.target.root, all_folders(origin.owner))
+        if left is not None:
+            raise Busy("run-left", run=left[0], pid=left[1])
     journal = Journal(folder.journal, origin.owner.gid)
     if after(words, "--turn") not in (None, str(sum(entry.kind == "run-started" for entry in journal.entries))):
         # Somebody else went on with it after whoever sent us had looked.
@@ -189,7 +192,7 @@ class Runner:
         for action in self._context.plan.actions:
             state = self._before.actions.get(action.id)
             if state is not None and state.status in ("running", "asks") and not self._context.plan.target.rehearsal:
-                if not self._undoing and left_at_work(self._context, action.id):
+                if not self._undoing and left_at_work(self._context.folder, action.id):
                     # It runs, for everybody who looks: a build may go on for long yet.
                     self._journal.append("action-started", action.id)
                 wait_for(self._context, action.id)
@@ -272,6 +275,8 @@ class Runner:
 
     def _taken_back(self, action: AnyAction) -> Outcome:
         """Take back one action of an undo; a fault of ours is written down before it ends us, for the run must not seem cut off."""
+        # What an undo that was killed had begun goes on without it, and two at once would break what they do.
+        wait_for(self._context, action.id)
         try:
             return undo.take_back(action, self._context)
         except Unwritten:
