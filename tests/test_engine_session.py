@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 
 from steps.engine import client, runner
 from steps.engine.folder import Owner, socket_folder
+from steps.engine.journal import read
+from steps.engine.server import Request, Response, ask
 from steps.engine.session import NotStarted, Session
+from steps.errors import InputError
 from steps.host.trusted_path import person_uid
 from steps.model.action import Run
 from steps.model.base import Phrase
-from tests.engine_kit import ended, output, plan_of
+from tests.engine_kit import asks, ended, output, plan_of, wait_until
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 
@@ -44,6 +49,38 @@ def test_a_command_whose_terminal_cannot_be_held_is_not_left_running(tmp_path: P
         started(tmp_path / "spool", *sleep)
     assert (caught.value.status, str(caught.value.reason)) == (126, "[Errno 1] Operation not permitted")
     assert subprocess.run(("pgrep", "-f", " ".join(sleep)), capture_output=True).returncode == 1
+
+
+def test_what_a_program_does_not_read_keeps_nobody_waiting(tmp_path: Path) -> None:
+    session = started(tmp_path / "spool", "sleep", "60")
+    typing = threading.Thread(target=session.send, args=(b"x" * (1 << 20),), daemon=True)
+    typing.start()
+    typing.join(5.0)
+    waited = typing.is_alive()
+    session.signal(signal.SIGKILL)
+    while session.pump(0.1):
+        continue
+    assert not waited
+
+
+SECRET = "correct-horse"
+
+
+@pytest.mark.parametrize("more", ["\nrest-of-the-paste", "\r", "\0", "\x04", "x" * 4000])
+@pytest.mark.usefixtures("state")
+def test_an_answer_that_is_no_line_is_not_typed_and_its_rest_is_shown_nowhere(more: str) -> None:
+    handle = client.start(plan_of(asks("a.one", "secret")), sudo=None)
+    prompt = wait_until(handle, lambda state: state.prompt is not None).prompt
+    assert prompt is not None
+    with pytest.raises(InputError) as caught:
+        handle.answer(prompt.seq, SECRET + more)
+    assert caught.value.code == "answer-no-line"
+    # Nor by whoever talks to the runner without our client.
+    path = Path(str(read(Path(handle.folder, "journal.jsonl"))[0][0].data["socket"]))
+    assert ask(path, Request(word="answer", seq=prompt.seq, text=SECRET + more)) == Response(error="answer-no-line")
+    handle.answer(prompt.seq, SECRET)
+    assert ended(handle).status == "done"
+    assert f"length {len(SECRET)}" in output(handle, "a.one")
 
 
 @pytest.mark.usefixtures("state")

@@ -17,7 +17,7 @@ from steps.engine.lock import is_held
 from steps.engine.progress import Work, wheels_of, work_of
 from steps.engine.return_points import bytes_below, return_points
 from steps.engine.runner import UNATTENDED
-from steps.engine.server import RUN_OVER, Request, Response, ask
+from steps.engine.server import RUN_OVER, Request, Response, ask, is_line
 from steps.engine.spool import Spool
 from steps.errors import BringupError, InputError, PrivilegeError
 from steps.model.plan import names
@@ -151,7 +151,13 @@ class RunHandle:
     # --- talking to a runner that is at work ---------------------------------------------------------
 
     def answer(self, seq: int, text: str) -> None:
-        """Answer prompt `seq`: a line, or the id of one of its row's answers; raises `InputError("answer-late")` when it is not open."""
+        """Answer prompt `seq`: a line, or the id of one of its row's answers.
+
+        Raises `InputError`: "answer-late" when it is not open, "answer-no-line" for what cannot be typed as one line.
+        """
+        if not is_line(text):
+            # Before it is sent: a long one would not even arrive.
+            raise InputError("answer-no-line", run=self.id)
         self._say(Request(word="answer", seq=seq, text=text))
 
     def keys(self, seq: int, data: bytes) -> None:

@@ -11,6 +11,7 @@ from typing import Literal
 
 from steps.catalog.prompts import NEWLINE, UNKNOWN, PromptRow, prompt_row, recognise
 from steps.engine.journal import Journal, Unwritten
+from steps.engine.server import is_line
 from steps.engine.session import ALTERNATE, Session
 from steps.model.base import Record
 
@@ -86,6 +87,8 @@ class Desk:
                 return "answer-late"
             if self._kind == "choice" and (self._row is None or self._row.answer(text) is None):
                 return "answer-unknown"
+            if self._kind != "choice" and not is_line(text):
+                return "answer-no-line"
             self._answer = text
             return None
 

@@ -246,8 +246,15 @@ class Session:
                 os.close(descriptor)
 
     def send(self, data: bytes) -> None:
-        """Type `data`."""
-        self._child.send(data)
+        """Type `data`; what a program that reads nothing leaves no room for is dropped, for it must not keep us from all else."""
+        os.set_blocking(self._child.child_fd, False)
+        try:
+            rest = memoryview(data)
+            with contextlib.suppress(BlockingIOError):
+                while rest:
+                    rest = rest[os.write(self._child.child_fd, rest) :]
+        finally:
+            os.set_blocking(self._child.child_fd, True)
         self.quiet_since = time.monotonic()
 
     def send_secret(self, line: str, patience: float = 5.0) -> bool:
