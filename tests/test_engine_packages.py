@@ -51,7 +51,7 @@ def test_a_way_back_that_would_remove_more_is_refused_with_the_names() -> None:
     assert simulation.removed == ("driver", "nvtop")
     with pytest.raises(PreflightError) as caught:
         check_return(ACTION, simulation, frozenset(("driver",)))
-    assert (caught.value.code, caught.value.params["packages"]) == ("removal-refused", "nvtop")
+    assert (caught.value.code, caught.value.params["packages"]) == ("undo-removes", "nvtop")
     check_return(ACTION, simulation, frozenset(("driver", "nvtop")))
 
 

@@ -410,6 +410,23 @@ def test_a_pause_lets_what_runs_end_and_begins_nothing(tmp_path: Path) -> None:
     assert statuses(ended(handle)) == {"a.one": "done", "a.two": "done"}
 
 
+def test_a_pause_outlasts_the_questions_of_what_is_at_work() -> None:
+    handle = client.start(plan_of(asks("a.one", "twice"), works("a.two")), sudo=None)
+    first = wait_until(handle, lambda state: state.prompt is not None).prompt
+    assert first is not None
+    handle.pause()
+    handle.answer(first.seq, "alpha")
+    second = wait_until(handle, lambda state: state.prompt is not None and state.prompt.seq != first.seq)
+    assert (second.status, second.held, second.prompt is not None) == ("asks", True, True)
+    handle.answer(second.prompt.seq if second.prompt else 0, "beta")
+    state = wait_until(handle, lambda state: statuses(state) == {"a.one": "done"})
+    # A screen that says "running" would offer another pause, and nothing would ever go on.
+    assert (state.status, state.prompt) == ("paused", None)
+    handle.proceed()
+    assert statuses(ended(handle)) == {"a.one": "done", "a.two": "done"}
+    assert not handle.state().held
+
+
 def test_a_run_that_is_not_at_work_takes_no_orders() -> None:
     handle = client.start(plan_of(works("a.one")), sudo=None)
     ended(handle)

@@ -15,6 +15,7 @@ from steps.engine.carried import carried_environment, digest_of
 from steps.engine.folder import AHEAD, Order, RunFolder, all_folders, invoking_owner, state_unusable
 from steps.engine.handle import RunHandle, Sudo, launch
 from steps.engine.lock import born_of, busy, holder, is_held, target_lock
+from steps.engine.moments import last_moment
 from steps.engine.runner import UNATTENDED
 from steps.engine.spool import Spool
 from steps.errors import BringupError, InputError
@@ -186,7 +187,8 @@ def _gone_on_since(repair: RunHandle) -> RunHandle | None:
     with contextlib.suppress(BringupError):
         handle = find(repair.plan.repairs) if repair.plan.repairs is not None else repair
         state = handle.state()
-        if state.status != "undone" and (state.ended or 0.0) > (repair.state().ended or 0.0):
+        later = last_moment(RunFolder(Path(handle.folder))) > last_moment(RunFolder(Path(repair.folder)))
+        if state.status != "undone" and state.ended is not None and later:
             return handle
     return None
 

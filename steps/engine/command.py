@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from steps.catalog.prompts import UNKNOWN, prompt_row
 from steps.engine.context import Context, Outcome, failed
 from steps.engine.orphans import Mark, sweep
@@ -24,6 +26,7 @@ _GRACE: tuple[tuple[float, signal.Signals | bytes], ...] = ((0.0, signal.SIGINT)
 """A stopped command is asked, then told, then ended: seconds after the stop, and the signal."""
 _NO_ANSWER: tuple[tuple[float, signal.Signals | bytes], ...] = ((0.0, b"\x04"), (3.0, b"\x03"), *((at + 10.0, how) for at, how in _GRACE))
 """Who asks where nobody is gets an end of input, then an interrupt at the terminal: programs know how to end at those."""
+_NO_PROGRAM = 127
 MISSING_ANSWER = 2
 """The exit code of the contract for what should have been said beforehand."""
 
@@ -43,13 +46,15 @@ class Missing(Exception):
     """There is no such program."""
 
 
-def failed_by(error: BringupError | Missing | OSError) -> Outcome:
-    """Return what an error makes of an action: it failed, and why."""
+def failed_by(error: BringupError | Missing | msgspec.MsgspecError | OSError, kept: Path) -> Outcome:
+    """Return what an error makes of an action, whose backup lies in `kept`: it failed, and why."""
     match error:
         case BringupError():
             return failed(phrase(f"error.{error.code}.sentence", **error.params), code=error.exit_code)
         case Missing():
-            return failed(phrase("engine.failed.missing", program=str(error)), exit=127)
+            return failed(phrase("engine.failed.missing", program=str(error)), exit=_NO_PROGRAM)
+        case msgspec.MsgspecError():
+            return failed(phrase("engine.failed.backup-damaged", path=str(kept)))
         case OSError():
             return failed(phrase("engine.failed.system", reason=error.strerror or str(error), path=str(error.filename or "")))
 
@@ -86,12 +91,12 @@ def run_command(
     own = {reply.prompt: reply.answer for reply in action.replies} if isinstance(action, Run) else {}
     manners = Manners(replies={**context.plan.profile.prompts, **own}, word=context.word, attended=context.attended)
     watch = PromptWatch(session, action.id, manners, context.desk, lambda row: _note(context, action.id, row))
+    limit = action.timeout if isinstance(action, Run) else None
     try:
-        stopped = _follow(context, session, watch, action.timeout if isinstance(action, Run) else None, may_stop)
+        stopped = _follow(context, session, watch, limit, may_stop)
     except BaseException:
-        # A bug of ours must not cut a package manager off: it ends first.
-        while session.pump(1.0):
-            continue
+        # A bug of ours must not cut a package manager off: it ends first, or by the person's word.
+        _follow(context, session, None, limit, may_stop)
         raise
     if stopped is not None and (stopped != "unanswered" or may_stop()):
         sweep(context, action.id)
@@ -110,7 +115,7 @@ def _note(context: Context, action: str, row: str) -> None:
 def _started(
     context: Context, action: Action, argv: tuple[str, ...], environment: Mapping[str, str], *, as_person: bool, handed: int | None
 ) -> Session:
-    """Return the running command, its session written down; raises `Missing` when there is no such program."""
+    """Return the running command, its session written down; raises `Missing` for no such program, `OSError` for one that cannot run."""
     owner, mark = context.owner, Mark(context, action.id)
     try:
         session = Session(
@@ -125,15 +130,23 @@ def _started(
         )
         mark.set(session.pid)
     except NotStarted as error:
-        context.spool_line(action.id, f"{error}: not found" if error.status == 127 else f"{error}: cannot be run")
+        context.spool_line(action.id, f"{error}: not found" if error.status == _NO_PROGRAM else f"{error}: cannot be run: {error.reason}")
+        if error.status != _NO_PROGRAM:
+            # It is there: what is lacking is a terminal for it, a process, or the right to run it.
+            raise error.reason from error
         raise Missing(str(error)) from error
     finally:
         mark.close()
     return session
 
 
-def _follow(context: Context, session: Session, watch: PromptWatch, limit: float | None, may_stop: Callable[[], bool]) -> Stop | None:
-    """Pump the session to its end; return why it was stopped, or `None` when it ended by itself."""
+def _follow(
+    context: Context, session: Session, watch: PromptWatch | None, limit: float | None, may_stop: Callable[[], bool]
+) -> Stop | None:
+    """Pump the session to its end; return why it was stopped, or `None` when it ended by itself.
+
+    Without a `watch` nobody looks for questions any more.
+    """
     began = time.monotonic()
     stopped: Stop | None = None
     means = list(_GRACE)
@@ -144,13 +157,15 @@ def _follow(context: Context, session: Session, watch: PromptWatch, limit: float
             stopped, since = "cancel", now
         elif stopped is None and limit is not None and now - began > limit:
             stopped, since = "timeout", now
-        elif stopped is None and watch.unanswered is not None:
+        elif stopped is None and watch is not None and watch.unanswered is not None:
             stopped, since, means = "unanswered", now, list(_NO_ANSWER)
         if stopped is None:
-            watch.look()
+            if watch is not None:
+                watch.look()
         elif means and now - since >= means[0][0]:
             _end(session, means.pop(0)[1])
-    watch.close()
+    if watch is not None:
+        watch.close()
     return stopped
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from steps.engine.durable import open_new, write_at_once
-from steps.engine.folder import STATE_VARIABLE, Origin, Owner, RunFolder
+from steps.engine.folder import MARK, STATE_VARIABLE, Origin, Owner, RunFolder
 from steps.engine.journal import Journal
 from steps.engine.prompts import Desk
 from steps.host.base import WritableHost
@@ -86,15 +86,6 @@ class Context:
         """The person the run belongs to."""
         return self.origin.owner
 
-    mark_name = "BRINGUP_RUN"
-
-    def mark_of(self, action: str) -> str:
-        """Return the value of `mark_name` in the environment of an action's commands: how they are found again.
-
-        Two runs of one name, in two places, must not take each other's commands for their own: hence the folder's own number.
-        """
-        return f"{self.folder.id}/{action}/{self.folder.path.stat().st_ino}"
-
     def spool_line(self, action: str, line: str) -> None:
         """Add a line of our own to an action's output, after what a program has left of a line."""
         descriptor = open_new(self.folder.output(action), gid=self.owner.gid)
@@ -127,4 +118,4 @@ class Context:
         base |= {name: os.environ[name] for name in (STATE_VARIABLE, "XDG_STATE_HOME") if name in os.environ}
         quiet = {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "LANG": "C.UTF-8", "LANGUAGE": "", "PAGER": "cat"}
         sudo = {"SUDO_PROMPT": f"{self.word} %p: "}
-        return {**self.origin.environment, **base, **quiet, **sudo, **more, self.mark_name: self.mark_of(action.id)}
+        return {**self.origin.environment, **base, **quiet, **sudo, **more, MARK: self.folder.mark_of(action.id)}

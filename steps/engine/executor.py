@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 import time
 
+import msgspec
+
 from steps.engine import aside, files, undo
 from steps.engine.command import Missing, failed_by, judge, run_command
 from steps.engine.context import Context, Outcome, failed
@@ -38,8 +40,8 @@ def perform(action: AnyAction, context: Context) -> Outcome:
         return outcome
     except Unwritten:
         raise
-    except (BringupError, Missing, OSError) as error:
-        return failed_by(error)
+    except (BringupError, Missing, msgspec.MsgspecError, OSError) as error:
+        return failed_by(error, context.folder.kept(action.id))
 
 
 def _has_failed_half(action: AnyAction, context: Context) -> bool:

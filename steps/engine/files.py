@@ -52,9 +52,11 @@ def put_back(action: Write, context: Context) -> Outcome:
     folder = context.folder.kept(action.id)
     state = msgspec.json.decode((folder / "undo.json").read_bytes(), type=FileBefore)
     now = _content(action, state.path, context)
-    changed = _set_aside(action, context, now) if now is not None and _digest(now) != state.written else None
+    was = (folder / "before").read_bytes() if state.existed else None
+    # As it was before is nobody's change: an undo that was cut off had put it back, or a person has.
+    changed = _set_aside(action, context, now) if now is not None and now != was and _digest(now) != state.written else None
     params = {} if changed is None else {"changed": changed}
-    if not state.existed:
+    if was is None:
         context.spool_line(action.id, f"remove {state.path}")
         take_away(action, state.path, context)
         for made in reversed(state.made):
@@ -64,7 +66,7 @@ def put_back(action: Write, context: Context) -> Outcome:
         return Outcome(status="undone", params=params)
     context.spool_line(action.id, f"restore {state.path}")
     mode = action.mode if state.mode is None else state.mode
-    outcome = _put(action, context, state.path, (folder / "before").read_bytes(), mode)
+    outcome = _put(action, context, state.path, was, mode)
     if outcome.status != "done":
         return outcome
     _put_marks_back(action, context, state)

@@ -116,7 +116,9 @@ def socket_folder(*, root: bool, owner: Owner) -> Path:
         return override / "sockets"
     if root:
         return Path(ROOT_SOCKETS)
-    runtime = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{owner.uid}"
+    told = os.environ.get("XDG_RUNTIME_DIR", "")
+    # A relative one would be another folder for the runner, which works in "/"; and credentials would lie where nobody forgets them.
+    runtime = told if told.startswith("/") else f"/run/user/{owner.uid}"
     if os.access(runtime, os.W_OK):
         return Path(runtime) / "bringup"
     return Path(f"/tmp/bringup-{owner.uid}")  # noqa: S108 - made 0700 and refused when it is somebody else's
@@ -150,6 +152,13 @@ class RunFolder:
     def kept(self, action: str) -> Path:
         """Return the folder of what an action replaces."""
         return self.backup / action
+
+    def mark_of(self, action: str) -> str:
+        """Return the value of `MARK` in the environment of an action's commands: how they are found again.
+
+        Two runs of one name, in two places, must not take each other's commands for their own: hence the folder's own number.
+        """
+        return f"{self.id}/{action}/{self.path.stat().st_ino}"
 
     def exists(self) -> bool:
         """Return whether the folder is still there."""
@@ -194,13 +203,6 @@ class RunFolder:
             # Damaged, and so it once was a run.
             return True
 
-    def made(self) -> float:
-        """Return when the run was made, in seconds since the epoch; 0 when that cannot be told."""
-        try:
-            return self.plan.stat().st_mtime
-        except OSError:
-            return 0.0
-
     def began_after(self, other: RunFolder) -> bool:
         """Return whether this run is later than `other`."""
         try:
@@ -218,6 +220,8 @@ class RunFolder:
         write_whole(self.refusal(token), msgspec.json.encode(refusal), FILE_MODE)
 
 
+MARK = "BRINGUP_RUN"
+"""The variable that every command of a run carries."""
 AHEAD = "ahead"
 """What the ids of runs begin with that only fetch: they are of no interest once they are over, and no list names them."""
 

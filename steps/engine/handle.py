@@ -17,9 +17,9 @@ from steps.engine.lock import is_held
 from steps.engine.progress import Work, wheels_of, work_of
 from steps.engine.return_points import bytes_below, return_points
 from steps.engine.runner import UNATTENDED
-from steps.engine.server import RUN_OVER, Request, Response, ask
+from steps.engine.server import RUN_OVER, Request, Response, ask, is_line
 from steps.engine.spool import Spool
-from steps.errors import BringupError, InputError, PreflightError, PrivilegeError
+from steps.errors import BringupError, InputError, PrivilegeError
 from steps.model.plan import names
 from steps.model.run import RunState, RunSummary, is_taken_back
 from steps.model.verdict import Rung, from_document
@@ -151,7 +151,13 @@ class RunHandle:
     # --- talking to a runner that is at work ---------------------------------------------------------
 
     def answer(self, seq: int, text: str) -> None:
-        """Answer prompt `seq`: a line, or the id of one of its row's answers; raises `InputError("answer-late")` when it is not open."""
+        """Answer prompt `seq`: a line, or the id of one of its row's answers.
+
+        Raises `InputError`: "answer-late" when it is not open, "answer-no-line" for what cannot be typed as one line.
+        """
+        if not is_line(text):
+            # Before it is sent: a long one would not even arrive.
+            raise InputError("answer-no-line", run=self.id)
         self._say(Request(word="answer", seq=seq, text=text))
 
     def keys(self, seq: int, data: bytes) -> None:
@@ -217,10 +223,7 @@ class RunHandle:
         """
         if self.plan.target.rehearsal:
             raise InputError("undo-rehearsal", run=self.id)
-        others = [folder for folder in reversed(all_folders(invoking_owner())) if folder.id != self.id]
-        held = ledger.held_too(self._folder, self.plan, others)
-        if held is not None:
-            raise PreflightError("undo-later-first", run=self.id, later=held[0], path=held[1])
+        ledger.refuse_held(self._folder, self.plan, all_folders(invoking_owner()))
         self._go_on(("--undo",), sudo)
 
     def goes_back(self) -> int:

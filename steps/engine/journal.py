@@ -135,19 +135,20 @@ def _run_changes(state: RunState, entry: Entry) -> Mapping[str, Any]:
                 "ended": None,
                 "exit": None,
                 "prompt": None,
+                "held": False,
                 "owner": user if isinstance(user, str) else state.owner,
                 "actions": {id: _cut_off(action) for id, action in state.actions.items()},
             }
         case "prompt":
             return {"status": "asks", "prompt": _prompt(entry)}
         case "answered" if state.prompt is not None and entry.data.get("to") == state.prompt.seq:
-            return {"status": "running", "prompt": None}
+            return _unasked(state)
         case "action-finished" if state.prompt is not None and state.prompt.action == entry.action:
-            return {"status": "running", "prompt": None}
+            return _unasked(state)
         case "paused":
-            return {"status": "paused"}
+            return {"status": "paused", "held": True}
         case "continued":
-            return {"status": "asks" if state.prompt else "running"}
+            return {"status": "asks" if state.prompt else "running", "held": False}
         case "reboot-needed":
             unit = entry.data.get("unit")
             return {"unit": unit if isinstance(unit, str) else None}
@@ -157,6 +158,11 @@ def _run_changes(state: RunState, entry: Entry) -> Mapping[str, Any]:
             return {"status": _over(entry), "ended": entry.at, "exit": _whole(entry.data.get("exit")), "prompt": None}
         case _:
             return {}
+
+
+def _unasked(state: RunState) -> Mapping[str, Any]:
+    """Return what changes when no question is open any more: a pause outlasts it."""
+    return {"status": "paused" if state.held else "running", "prompt": None}
 
 
 def _cut_off(action: ActionState) -> ActionState:

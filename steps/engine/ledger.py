@@ -11,8 +11,9 @@ import msgspec
 
 from steps.engine import journal
 from steps.engine.folder import RunFolder
+from steps.engine.moments import NEVER, Moment, dated, first_moment
 from steps.engine.return_points import bytes_below
-from steps.errors import BringupError
+from steps.errors import BringupError, PreflightError
 from steps.model.action import AnyAction, Keep, Manual, Packages, RemovePath, Run, Write, leaves_something
 from steps.model.base import Record
 from steps.model.plan import Plan
@@ -110,7 +111,7 @@ def held_too(folder: RunFolder, plan: Plan, others: Iterable[RunFolder]) -> tupl
     for other in others:
         theirs = _changed(other, plan.target.root)
         for tree, kept in mine.trees.items():
-            before_theirs = kept < theirs.trees.get(tree, 0.0) < mine.worked_at(tree)
+            before_theirs = kept < theirs.trees.get(tree, NEVER) < mine.worked_at(tree)
             if theirs.worked_at(tree) > kept and not before_theirs:
                 return other.id, tree
         if not other.began_after(folder):
@@ -123,14 +124,21 @@ def held_too(folder: RunFolder, plan: Plan, others: Iterable[RunFolder]) -> tupl
             if any(_holds(tree, own) or _holds(own, tree) for own in mine.paths) and mine.worked_at(tree) <= kept:
                 return other.id, tree
         both = mine.packages & theirs.packages
-        if both and theirs.repairs != folder.id and other.made() > last:
+        if both and theirs.repairs != folder.id and first_moment(other) > last:
             return other.id, min(both)
     return None
 
 
+def refuse_held(folder: RunFolder, plan: Plan, all_runs: tuple[RunFolder, ...]) -> None:
+    """Raise `PreflightError("undo-later-first")` while another of `all_runs` (oldest first) holds what an undo would take away."""
+    held = held_too(folder, plan, [other for other in reversed(all_runs) if other.id != folder.id])
+    if held is not None:
+        raise PreflightError("undo-later-first", run=folder.id, later=held[0], path=held[1])
+
+
 def is_of_past(folder: RunFolder, plan: Plan, path: str, others: Iterable[RunFolder]) -> bool:
     """Return whether what the run keeps of `path` is the work of a run that was taken back since: it is not to come back."""
-    kept = _changed(folder, plan.target.root).trees.get(path, 0.0)
+    kept = _changed(folder, plan.target.root).trees.get(path, NEVER)
     for other in others:
         try:
             theirs, entries = other.read_plan(), journal.read(other.journal)[0]
@@ -140,8 +148,9 @@ def is_of_past(folder: RunFolder, plan: Plan, path: str, others: Iterable[RunFol
             continue
         done = [action for action in theirs.actions if any(_holds(own, path) for own in _taken(other, action))]
         ids = {action.id for action in done}
-        began = min((one.at for one in entries if one.action in ids and one.kind == "registered"), default=kept)
-        if began < kept < max(one.at for one in entries):
+        moments = tuple(dated(entries))
+        began = min((moment for one, moment in moments if one.action in ids and one.kind == "registered"), default=kept)
+        if began < kept < max(moment for _, moment in moments):
             return True
     return False
 
@@ -161,9 +170,9 @@ def _holds(folder: str, path: str) -> bool:
     return path == folder or path.startswith(f"{folder}/")
 
 
-def _last_change(folder: RunFolder) -> float:
-    """Return when an action of the run ended last; 0 when none did."""
-    return max((entry.at for entry in journal.read(folder.journal)[0] if entry.kind == "action-finished"), default=0.0)
+def _last_change(folder: RunFolder) -> Moment:
+    """Return when an action of the run ended last; `NEVER` when none did."""
+    return max((moment for entry, moment in dated(journal.read(folder.journal)[0]) if entry.kind == "action-finished"), default=NEVER)
 
 
 def gone_with(plan: Plan, folders: Iterable[RunFolder]) -> frozenset[str]:
@@ -180,19 +189,19 @@ class _Changed(NamedTuple):
 
     paths: tuple[str, ...] = ()
     packages: frozenset[str] = frozenset()
-    trees: Mapping[str, float] = {}
+    trees: Mapping[str, Moment] = {}
     """What it keeps as a whole, with the moment at which that was kept."""
     repairs: str | None = None
-    work: tuple[tuple[AnyAction, float], ...] = ()
+    work: tuple[tuple[AnyAction, Moment], ...] = ()
     """What stands, with the moment at which it was done."""
 
-    def worked_at(self, tree: str) -> float:
-        """Return when it worked there last; 0 when it never did.
+    def worked_at(self, tree: str) -> Moment:
+        """Return when it worked there last; `NEVER` when it never did.
 
         What follows in a lane belongs to it: a package that comes into an environment names no path of its own.
         """
         lanes = {one.lane for one, _ in self.work if any(_holds(tree, path) or _holds(path, tree) for path in paths_of(one))}
-        return max((at for one, at in self.work if one.lane in lanes), default=0.0)
+        return max((at for one, at in self.work if one.lane in lanes), default=NEVER)
 
 
 def _changed(folder: RunFolder, root: str) -> _Changed:
@@ -206,8 +215,9 @@ def _changed(folder: RunFolder, root: str) -> _Changed:
         return _Changed()
     stands = order(plan, entries)
     packages = (name for action in stands if isinstance(action, Packages) for name in _packages(folder, action))
-    ends = {entry.action: entry.at for entry in entries if entry.kind in ("registered", "action-finished") and entry.status != "failed"}
-    work = tuple((action, ends.get(action.id, 0.0)) for action in stands)
+    told = ((entry, at) for entry, at in dated(entries) if entry.kind in ("registered", "action-finished") and entry.status != "failed")
+    ends = {entry.action: at for entry, at in told}
+    work = tuple((action, ends.get(action.id, NEVER)) for action in stands)
     trees = {path: at for action, at in work if isinstance(action, Keep) for path in (action.path, _lay(folder, action))}
     paths = dict.fromkeys((*(path for action in stands for path in paths_of(action)), *trees))
     return _Changed(tuple(paths), frozenset(packages), trees, plan.repairs, work)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 import time
@@ -9,7 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from steps.catalog.prompts import NEWLINE, UNKNOWN, PromptRow, prompt_row, recognise
-from steps.engine.journal import Journal
+from steps.engine.journal import Journal, Unwritten
+from steps.engine.server import is_line
 from steps.engine.session import ALTERNATE, Session
 from steps.model.base import Record
 
@@ -66,12 +68,15 @@ class Desk:
         self._keys = b""
 
     def ask(self, action: str, row: PromptRow | None, kind: Kind, excerpt: str) -> int | None:
-        """Put a question and return its number; `None` while another lane's question is open."""
+        """Put a question and return its number; `None` while another lane's is open, or the disk has no room for it: ask again."""
         with self._lock:
             if self._open is not None:
                 return None
             id = row.id if row is not None else UNKNOWN
-            self._open = self._journal.append("prompt", action, id=id, kind=kind, excerpt=excerpt, secret=kind == "secret").seq
+            with contextlib.suppress(Unwritten):
+                self._open = self._journal.append("prompt", action, id=id, kind=kind, excerpt=excerpt, secret=kind == "secret").seq
+            if self._open is None:
+                return None
             self._kind, self._row, self._answer, self._keys = kind, row, None, b""
             return self._open
 
@@ -82,6 +87,8 @@ class Desk:
                 return "answer-late"
             if self._kind == "choice" and (self._row is None or self._row.answer(text) is None):
                 return "answer-unknown"
+            if self._kind != "choice" and not is_line(text):
+                return "answer-no-line"
             self._answer = text
             return None
 
@@ -106,7 +113,9 @@ class Desk:
         with self._lock:
             if seq == self._open:
                 self._open, self._answer, self._keys = None, None, b""
-                self._journal.append("answered", to=seq, by=by)
+                # What was typed was typed; the end of the action says the same where this finds no room.
+                with contextlib.suppress(Unwritten):
+                    self._journal.append("answered", to=seq, by=by)
 
 
 class Asked(Record):

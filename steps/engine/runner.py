@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 USAGE = 2
 UNATTENDED = "--unattended"
 """The word that says that nobody can be asked."""
+_DESCRIPTORS = 65536
+"""So many open files are enough. Before every command each number below the limit is closed, and a container's may be 2³⁰."""
 _UNUSED = ("typing_extensions", "bz2", "lzma")
 """What msgspec and shutil load when it is there and do without when it is not: a tenth of the runner's memory."""
 
@@ -29,12 +32,20 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.umask(0o027)
+    limit_descriptors()
     from steps.host.trusted_path import secure
 
     secure(os.environ)
     for name in _UNUSED:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]
     return _work(Path(words[0]), words[1:])
+
+
+def limit_descriptors() -> None:
+    """Lower the limit of open files where it is far above all need; what is lower stays."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft > _DESCRIPTORS:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (_DESCRIPTORS, hard))
 
 
 def _work(path: Path, words: list[str]) -> int:

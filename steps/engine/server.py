@@ -22,6 +22,8 @@ from steps.errors import BringupError, InputError
 from steps.model.base import Record
 
 MOST_BYTES = 65536
+MOST_TYPED = 4000
+"""So many bytes of a line does a terminal take; what is longer it cuts without a word."""
 RUN_OVER = "run-over"
 """The answer of a runner that only writes down its end: a new one has to be started."""
 _PATIENCE = 5.0
@@ -38,6 +40,11 @@ class Request(Record):
     text: str = ""
     data: bytes = b""
     action: str = ""
+
+
+def is_line(text: str) -> bool:
+    """Return whether a text can be typed as one line: the rest of it would answer the next question, perhaps where it is shown."""
+    return len(text.encode(errors="replace")) <= MOST_TYPED and not any(ord(letter) < 32 or letter == "\x7f" for letter in text)
 
 
 class Response(Record):

@@ -34,6 +34,8 @@ ROWS, COLUMNS = 24, 80
 _BLOCK = 65536
 _BLOCKS = 8
 """So many blocks are copied at once at most."""
+_LOOK = 0.05
+"""So often is looked whether a command has ended where the kernel does not wake us for it; seconds."""
 _TIOCGPTN = 0x80045430
 _PRIVATE = b"\x1b[?"
 ALTERNATE = (b"\x1b[?1049", b"\x1b[?1047", b"\x1b[?47")
@@ -41,11 +43,12 @@ ALTERNATE = (b"\x1b[?1049", b"\x1b[?1047", b"\x1b[?47")
 
 
 class NotStarted(Exception):
-    """The command could not be started: there is no such program, or it may not be run."""
+    """The command could not be started: there is no such program (127), or the system would not run it (126)."""
 
-    def __init__(self, reason: str, status: int) -> None:
-        super().__init__(reason)
+    def __init__(self, program: str, status: int, reason: Exception) -> None:
+        super().__init__(program)
         self.status = status
+        self.reason = reason
 
 
 class Ended:
@@ -101,12 +104,20 @@ class Session:
             if self._drain is not None:
                 self._drain.settle()
             missing = isinstance(error, (pexpect.ExceptionPexpect, FileNotFoundError))
-            raise NotStarted(argv[0], 127 if missing else 126) from error
+            raise NotStarted(argv[0], 127 if missing else 126, error) from error
         self._child.delaybeforesend = None
         self._child.ptyproc.delayafterclose = 0
         # Always a number once the child is started; before, pexpect says None.
         self.pid = self._child.pid or 0
-        self._open_ends()
+        try:
+            self._open_ends()
+        except OSError as error:
+            # Nobody would see it end, and nobody hear what it says.
+            self._child.close(force=True)
+            os.close(self._spool)
+            if self._drain is not None:
+                self._drain.settle()
+            raise NotStarted(argv[0], 126, error) from error
         self._size = self.spooled()
         self.quiet_since = time.monotonic()
 
@@ -136,10 +147,11 @@ class Session:
         name = f"/dev/pts/{struct.unpack('i', fcntl.ioctl(self._child.child_fd, _TIOCGPTN, bytes(4)))[0]}"
         self._far_end = os.open(name, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
         self._terminal = os.fstat(self._far_end).st_rdev
-        self._process = os.pidfd_open(self.pid)
+        self._process = _watched(self.pid)
         self._ready = selectors.PollSelector()
         self._ready.register(self._child.child_fd, selectors.EVENT_READ)
-        self._ready.register(self._process, selectors.EVENT_READ)
+        if self._process is not None:
+            self._ready.register(self._process, selectors.EVENT_READ)
         self._block = memoryview(bytearray(_BLOCK))
         self._more = select.poll()
         self._more.register(self._child.child_fd, select.POLLIN)
@@ -185,12 +197,14 @@ class Session:
             return False
         if self._drain is not None:
             self._drain.look_after()
-        for key, _ in self._ready.select(timeout):
+        for key, _ in self._ready.select(timeout if self._process is not None else min(timeout, _LOOK)):
             if key.fd == self._process:
                 self._finish()
                 return False
             self._copy()
-        return True
+        if self._process is None and os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            self._finish()
+        return self.ended is None
 
     def _copy(self) -> None:
         """Copy what is there now; in a flood several blocks of it, for every turn through the caller costs as much as one."""
@@ -228,11 +242,19 @@ class Session:
         self._ready.close()
         self._child.close(force=False)
         for descriptor in (self._far_end, self._process, self._spool):
-            os.close(descriptor)
+            if descriptor is not None:
+                os.close(descriptor)
 
     def send(self, data: bytes) -> None:
-        """Type `data`."""
-        self._child.send(data)
+        """Type `data`; what a program that reads nothing leaves no room for is dropped, for it must not keep us from all else."""
+        os.set_blocking(self._child.child_fd, False)
+        try:
+            rest = memoryview(data)
+            with contextlib.suppress(BlockingIOError):
+                while rest:
+                    rest = rest[os.write(self._child.child_fd, rest) :]
+        finally:
+            os.set_blocking(self._child.child_fd, True)
         self.quiet_since = time.monotonic()
 
     def send_secret(self, line: str, patience: float = 5.0) -> bool:
@@ -249,6 +271,14 @@ class Session:
         for pid in {self.pid, *processes_of(self.pid), *descendants_of(self.pid)}:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
+
+
+def _watched(pid: int) -> int | None:
+    """Return a descriptor that is ready once the process has ended; `None` where an older kernel or a container's filter has none."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None
 
 
 def _before_exec(output: int | None, user: Owner | None) -> Any:

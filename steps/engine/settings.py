@@ -133,6 +133,11 @@ def register_undo(action: Packages, context: Context, now: Settings) -> Settings
     return found
 
 
+def forget_undo(action: Packages, context: Context) -> None:
+    """Let the next undo look for itself: this one changed nothing."""
+    (context.folder.kept(action.id) / _FOUND).unlink(missing_ok=True)
+
+
 def _write(action: Packages, context: Context, name: str, data: bytes) -> None:
     folder = context.folder.kept(action.id)
     if not folder.exists():
@@ -162,6 +167,22 @@ def _digest(settings: Settings, path: str) -> str | None:
 # --- the way back -----------------------------------------------------------------------------------
 
 
+def keep_edited(action: Packages, context: Context, then: Settings) -> tuple[str, ...]:
+    """Keep what somebody made of configuration files that go with their packages, say where, and return their paths."""
+    before, after = _before(action, context) or {}, _after(action, context) or {}
+    kept: list[str] = []
+    for path, setting in then.items():
+        came = setting.kind == "package" and path not in before and path in after
+        if came and setting.data is not None and setting.digest != after[path]:
+            name = f"edited{path.replace('/', '-')}"
+            _write(action, context, name, setting.data)
+            context.spool_line(
+                action.id, f"[bringup: {path} was changed since; what it held is in {context.folder.kept(action.id) / name}]"
+            )
+            kept.append(path)
+    return tuple(kept)
+
+
 def put_back(action: Packages, context: Context, then: Settings, now: Settings) -> tuple[str, ...]:
     """Put back what differs, and return what was left alone because somebody else had changed it.
 
@@ -183,7 +204,7 @@ def put_back(action: Packages, context: Context, then: Settings, now: Settings) 
         kinds.add((before.get(path) or now[path]).kind)
     for commands in {_REBUILDS[kind] for kind in kinds if kind in _REBUILDS}:
         _rebuild(action, context, commands)
-    (context.folder.kept(action.id) / _FOUND).unlink(missing_ok=True)
+    forget_undo(action, context)
     return tuple(left)
 
 

@@ -16,6 +16,7 @@ from steps.engine.folder import all_folders
 from steps.engine.journal import Unwritten
 from steps.engine.ledger import PathsBefore, paths_of
 from steps.engine.packages import PackagesBefore, changed, read_after, read_before, repair, return_folder, unreadable
+from steps.engine.since import asked_for_since, refuse_held_since
 from steps.errors import BringupError
 from steps.managers.base import Installed, Kept, PackageManager, manager
 from steps.managers.preflight import check_return
@@ -74,8 +75,8 @@ def take_back(action: AnyAction, context: Context) -> Outcome:
         raise
     except FileNotFoundError:
         return failed(phrase("engine.failed.no-backup"))
-    except (BringupError, Missing, OSError) as error:
-        return failed_by(error)
+    except (BringupError, Missing, msgspec.MsgspecError, OSError) as error:
+        return failed_by(error, context.folder.kept(action.id))
 
 
 def _packages(action: Packages, context: Context) -> Outcome:
@@ -83,9 +84,30 @@ def _packages(action: Packages, context: Context) -> Outcome:
     if state is None:
         return Outcome(status="kept")
     context.spool_line(action.id, TAKEN_BACK)
-    tool, kept = manager(action.manager), _still_there(state.kept, context)
+    tool = manager(action.manager)
+    early = tool.snapshot(context.host)
+    refuse_held_since(action, context, state, early)
+    asked = asked_for_since(context, action, state, early)
+    for name in sorted(asked):
+        context.spool_line(action.id, f"[bringup: {name} was asked for since and is left alone]")
+    state = msgspec.structs.replace(state, names=tuple(name for name in state.names if name not in asked))
     # Before the repair: it may write beside configuration files, which is our doing too.
     found = settings.register_undo(action, context, settings.seen(action, context, tool, state.names))
+    outcome = Outcome(status="failed")
+    try:
+        outcome = _way_back(action, context, tool, state, found)
+    finally:
+        if outcome.status == "failed" and tool.snapshot(context.host) == early:
+            # Nothing was done: what a person changes from now on is the person's for the next try.
+            settings.forget_undo(action, context)
+    if outcome.status == "failed" or not asked:
+        return outcome
+    return msgspec.structs.replace(outcome, params={**outcome.params, "asked": " ".join(sorted(asked))})
+
+
+def _way_back(action: Packages, context: Context, tool: PackageManager, state: PackagesBefore, found: settings.Settings) -> Outcome:
+    """Take the packages back to `state`, and the settings with them, which were `found` so."""
+    kept = _still_there(state.kept, context)
     early = tool.snapshot(context.host)
     if early is not None:
         # An undo that was tried before may have left packages without files that their own scripts need.
@@ -100,6 +122,7 @@ def _packages(action: Packages, context: Context) -> Outcome:
     commands = tool.restore(state.before, now, kept, ours)
     # Only what was not there before may go; whatever else would go with it was put there by somebody else.
     may_go = frozenset(name for name in ours if not state.before.has(name))
+    edited = settings.keep_edited(action, context, found)
     wrong = _carry_out(commands, action, context, tool, may_go)
     now = tool.snapshot(context.host)
     again = tool.unpack_again(kept, now, context.host) if now is not None else ()
@@ -111,7 +134,7 @@ def _packages(action: Packages, context: Context) -> Outcome:
             wrong = _carry_out(tool.restore(state.before, now, kept, ours), action, context, tool, may_go)
     if wrong is not None:
         return wrong
-    left = settings.put_back(action, context, found, settings.seen(action, context, tool, state.names))
+    left = (*settings.put_back(action, context, found, settings.seen(action, context, tool, state.names)), *edited)
     differ = _differ(action, context, state, ours)
     if differ:
         return failed(phrase("engine.failed.not-back", packages=" ".join(differ)))

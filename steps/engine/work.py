@@ -16,18 +16,20 @@ from steps import text
 from steps.catalog.prompts import UNKNOWN, prompt_row
 from steps.engine import carried, ledger, settings, undo
 from steps.engine.awake import awake
-from steps.engine.context import Context, Outcome
+from steps.engine.context import Context, Outcome, failed
 from steps.engine.durable import open_new
 from steps.engine.executor import PROOF_FAILED, perform
-from steps.engine.folder import RunFolder, boot_id, socket_folder
+from steps.engine.folder import RunFolder, all_folders, boot_id, socket_folder
 from steps.engine.groups import gained, groups_of
-from steps.engine.journal import Journal, fold
+from steps.engine.journal import Journal, Unwritten, fold
 from steps.engine.lanes import FINE, Lanes
 from steps.engine.lock import Holder, born_of, take_target, target_lock, try_take
-from steps.engine.orphans import left_at_work, wait_for
+from steps.engine.moments import next_turn
+from steps.engine.orphans import left_at_work, left_by_others, wait_for
 from steps.engine.packages import repair
 from steps.engine.reboot import disarm
 from steps.engine.runner import UNATTENDED
+from steps.engine.same_system import expect_same, mark_of
 from steps.engine.server import Request, Server
 from steps.engine.signals import hear
 from steps.errors import Busy, InputError
@@ -62,14 +64,21 @@ def hold_and_work(folder: RunFolder, words: list[str]) -> int:
     elif not plan.target.rehearsal:
         me = Holder(run=folder.id, user=origin.owner.name, started=time.time())
         take_target(target_lock(plan.target.root, root=os.geteuid() == 0, owner=origin.owner), me)
+        left = left_by_others(folder, plan.target.root, all_folders(origin.owner))
+        if left is not None:
+            raise Busy("run-left", run=left[0], pid=left[1])
     journal = Journal(folder.journal, origin.owner.gid)
     if after(words, "--turn") not in (None, str(sum(entry.kind == "run-started" for entry in journal.entries))):
         # Somebody else went on with it after whoever sent us had looked.
         raise Busy("run-active", run=folder.id, user=origin.owner.name, since=time.strftime("%H:%M"))
     _agree(folder, plan, fold(journal.entries), words)
+    if "--undo" in words:
+        # Here, where no other run can begin any more: one may have, since whoever sent us had looked.
+        ledger.refuse_held(folder, plan, all_folders(origin.owner))
     _have_at_hand(plan)
     outside = LocalHost()
     host: WritableHost = outside if plan.target.root == "/" else RootedHost(plan.target.root, outside)
+    expect_same(journal.entries, host, folder.id)
     secret = carried.hidden(folder.id, origin.owner)
     origin = msgspec.structs.replace(origin, environment=carried.honoured({**origin.environment, **secret}))
     attended = UNATTENDED not in words
@@ -133,6 +142,8 @@ class Runner:
                 user=context.owner.name,
                 socket=str(path),
                 groups=",".join(groups_of(context.owner)),
+                system=mark_of(context.host),
+                turn=next_turn(all_folders(context.owner)),
                 token=after(words, "--token"),
             )
             if "--undo" in words:
@@ -181,7 +192,7 @@ class Runner:
         for action in self._context.plan.actions:
             state = self._before.actions.get(action.id)
             if state is not None and state.status in ("running", "asks") and not self._context.plan.target.rehearsal:
-                if not self._undoing and left_at_work(self._context, action.id):
+                if not self._undoing and left_at_work(self._context.folder, action.id):
                     # It runs, for everybody who looks: a build may go on for long yet.
                     self._journal.append("action-started", action.id)
                 wait_for(self._context, action.id)
@@ -243,7 +254,7 @@ class Runner:
         for action in self._cut_off():
             self._context.spool_line(action.id, "[bringup: was cut off]")
         for action in ledger.order(self._context.plan, self._journal.entries):
-            outcome = undo.take_back(action, self._context)
+            outcome = self._taken_back(action)
             if outcome.status == "failed" and isinstance(action, Run) and action.id in vain:
                 # It never did what its undo would take back; what stands before it still has to go.
                 outcome = msgspec.structs.replace(outcome, status="kept")
@@ -261,6 +272,19 @@ class Runner:
         undo.forget_kept(self._context)
         carried.forget(self._context.folder.id, self._context.owner)
         return code
+
+    def _taken_back(self, action: AnyAction) -> Outcome:
+        """Take back one action of an undo; a fault of ours is written down before it ends us, for the run must not seem cut off."""
+        # What an undo that was killed had begun goes on without it, and two at once would break what they do.
+        wait_for(self._context, action.id)
+        try:
+            return undo.take_back(action, self._context)
+        except Unwritten:
+            raise
+        except Exception:
+            self._write_undone(action, failed("engine.failed.bug"))
+            self._journal.append("undo-finished", None, "undo-failed", exit=NOT_ROLLED_BACK)
+            raise
 
     def _write_undone(self, action: AnyAction, outcome: Outcome) -> None:
         data = dict(outcome.params)
@@ -303,9 +327,11 @@ class Runner:
         if self._undoing:
             return "undo-runs"
         if not self._context.switches.cancelled.is_set():
-            self._journal.append("cancelled")
             self._cancel()
             self._lanes.wake()
+            # Where no entry finds room any more, it is stopped all the same.
+            with contextlib.suppress(Unwritten):
+                self._journal.append("cancelled")
         return None
 
     def _let_go(self, *, on: bool) -> None:

@@ -49,7 +49,9 @@ def check_return(action: Packages, simulation: Simulation, may_go: frozenset[str
     if simulation.problem is not None:
         raise PreflightError("packages-refused", action=action.id, reason=text.say("en", simulation.problem))
     _spare_protected(simulation, kernel, came=may_go)
-    _refuse_others(simulation, lambda name: name in may_go)
+    others = [name for name in simulation.removed if name not in may_go]
+    if others:
+        raise PreflightError("undo-removes", packages=" ".join(others), count=len(others))
 
 
 def check(

@@ -9,7 +9,7 @@ from steps.model.action import AnyAction, Manual, Reboot, Run
 from steps.model.base import Param, Record, Words
 
 EntryKind = Literal[
-    "run-started",  # data: digest, pid, boot_id, user, groups (by comma), socket, token (by which the launcher knows its runner)
+    "run-started",  # data: digest, pid, boot_id, user, groups (by comma), system, turn, socket, token (the launcher knows it by it)
     "action-started",
     "action-finished",  # status: "done" | "already" | "failed" | "skipped"; data: exit, error (code) and its params
     "registered",  # undo data is on disk; the change may follow
@@ -93,6 +93,8 @@ class RunState(Record):
     status: RunStatus = "starting"
     actions: Mapping[str, ActionState] = {}
     prompt: Prompt | None = None
+    held: bool = False
+    """Whether no further action begins since a person paused it; a question may be open all the same."""
     started: float | None = None
     ended: float | None = None
     exit: int | None = None

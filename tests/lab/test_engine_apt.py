@@ -26,7 +26,7 @@ from steps.model.machine import Package
 from steps.model.plan import Target
 from tests.engine_kit import ended, kill_runner, output, plan_of, statuses, wait_until
 from tests.lab import catalogue, modules
-from tests.lab.debs import Deb, pack
+from tests.lab.debs import Deb, File, pack
 from tests.lab.lab import LabMachine
 from tests.test_compat_cases import machine, profile
 from tui.reasons import deciding
@@ -172,12 +172,59 @@ def depended_on() -> None:
     state = ended(handle, 60)
     error = state.actions["a.install"].error
     assert isinstance(error, Phrase)
-    assert (state.exit, error.key, error.params["packages"]) == (22, "error.removal-refused.sentence", "lab-own")
+    assert (state.exit, error.key, error.params["packages"]) == (22, "error.undo-removes.sentence", "lab-own")
     assert {"lab-ok", "lab-own"} <= snapshot().packages.keys()
     subprocess.run(("chroot", ROOT, "dpkg", "--purge", "lab-own"), check=True)
     handle.undo()
     assert ended(handle, 60).status == "undone"
     assert "lab-ok" not in snapshot().packages
+
+
+def by_hand_since() -> None:
+    """A person's word since the run counts: a hold is respected, a package asked for stays, an edited file is kept; all are named."""
+    handle = install("lab-extra")
+    assert ended(handle, 60).status == "done", output(handle, "a.install")
+    assert snapshot().packages["lab-tools"].automatic
+    person("lab-tools")
+    subprocess.run(("chroot", ROOT, "apt-mark", "hold", "lab-extra"), check=True)
+    between = snapshot()
+    handle.undo()
+    state = ended(handle, 60)
+    error = state.actions["a.install"].error
+    assert isinstance(error, Phrase)
+    assert (state.exit, error.key, error.params["packages"]) == (22, "error.undo-held.sentence", "lab-extra")
+    assert snapshot() == between
+    subprocess.run(("chroot", ROOT, "apt-mark", "unhold", "lab-extra"), check=True)
+    Path(ROOT, "etc/lab-extra.conf").write_text("mine\n")
+    handle.undo()
+    assert ended(handle, 60).status == "undone", output(handle, "a.install")
+    left = snapshot().packages
+    assert ("lab-extra" in left, left["lab-tools"].automatic) == (False, False)
+    told = output(handle, "a.install")
+    assert "lab-tools was asked for since and is left alone" in told
+    kept = Path(handle.folder, "backup", "a.install", "edited-etc-lab-extra.conf")
+    assert (kept.read_text(), f"/etc/lab-extra.conf was changed since; what it held is in {kept}" in told) == ("mine\n", True)
+
+
+def edited_between_two_undos() -> None:
+    """An undo is refused before it changes anything; what a person writes after that is the person's for the next one."""
+    old = Deb("lab-extra", "0.5", files={"/etc/lab-extra.conf": File(b"old\n")})
+    Path(ROOT, "root/old.deb").write_bytes(pack(old))
+    subprocess.run(("chroot", ROOT, "dpkg", "-i", "/root/old.deb"), check=True)
+    handle = install("lab-extra=1.0")
+    assert ended(handle, 60).status == "done", output(handle, "a.install")
+    conf = Path(ROOT, "etc/lab-extra.conf")
+    assert conf.read_text() == "extra\n"
+    Path(ROOT, "root/own.deb").write_bytes(pack(Deb("lab-own", "1.0", relations={"Depends": "lab-tools"})))
+    subprocess.run(("chroot", ROOT, "dpkg", "-i", "/root/own.deb"), check=True)
+    handle.undo()
+    assert ended(handle, 60).status == "undo-failed"
+    conf.write_text("mine\n")
+    subprocess.run(("chroot", ROOT, "dpkg", "--purge", "lab-own"), check=True)
+    handle.undo()
+    assert ended(handle, 60).status == "undone", output(handle, "a.install")
+    assert (conf.read_text(), snapshot().packages["lab-extra"].version) == ("mine\n", "0.5")
+    assert "/etc/lab-extra.conf was changed since and is left alone" in output(handle, "a.install")
 
 
 def interrupted() -> None:
@@ -370,6 +417,8 @@ _SCENES = (
     refused,
     foreign,
     depended_on,
+    by_hand_since,
+    edited_between_two_undos,
     interrupted,
     waited_for,
     mounted,
