@@ -75,7 +75,7 @@ def _answer(commands: dict[tuple[str, ...], str], words: tuple[str, ...], output
         commands[_ENV] = f"{commands.get(_ENV, '')}{named}={value}\n"
     elif words == ("ulimit", "-a") and (limit := _LOCKED.search(output)):
         commands.setdefault(("ulimit", "-l"), f"{limit[1]}\n")
-    elif words[0] in FACTS or words[:2] in _ASKED or _lists(words):
+    elif words[0] in FACTS or words[:2] in _ASKED or _lists(words) or _names_tool(words):
         commands.setdefault(_plain(words), output)
 
 
@@ -115,6 +115,14 @@ def _lists(words: tuple[str, ...]) -> bool:
     if words[0] in ("ls", "find"):
         return any(_SHOWN_FOLDERS.match(word) for word in words)
     return words[0] in ("cat", "grep", "egrep") and any("/modprobe.d" in word or "/cdi/" in word for word in words)
+
+
+_WHERE = frozenset(("readlink", "realpath", "type", "command", "whereis", "file", "ls"))
+
+
+def _names_tool(words: tuple[str, ...]) -> bool:
+    """Return whether a command tells which nvidia-smi is found; `which` itself always does."""
+    return words[0] in _WHERE and any(word.strip("`'\"$()").endswith("nvidia-smi") for word in words)
 
 
 _KNOWN: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (

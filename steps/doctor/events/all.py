@@ -26,6 +26,7 @@ from steps.doctor.events import (
     peers,
     python,
     repositories,
+    rpm,
     runs,
     signatures,
     typed,
@@ -40,7 +41,7 @@ def parsers() -> tuple[Parser, ...]:
     """Return the parsers of all origins."""
     return parsers_of(
         builds, bus, complaints, containers, cuda, dkms, faults, gloo, kernel, libraries, loads, mends, nccl, nodes, nvml, outcomes,
-        ownership, packages, peers, python, repositories, runs, signatures, typed, vendors,
+        ownership, packages, peers, python, repositories, rpm, runs, signatures, typed, vendors,
     )  # fmt: skip
 
 

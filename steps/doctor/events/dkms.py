@@ -304,12 +304,12 @@ class DkmsTreeBroken(Event):
 
 @parses(
     r"Could not locate dkms\.conf file\.?(?: File: (?P<path>\S+))?|(?P<conf>/var/lib/dkms/\S+/dkms\.conf) does not exist|"
-    r"(?P<entry>[\w-]+/\d[\w.~-]*): Missing the module source directory",
+    r"(?P<entry>[\w-]+/v?\d[\w.~-]*): Missing the module source directory",
     "locate dkms.conf", "dkms.conf does not", "the module source directory",
     lines=2,
 )  # fmt: skip
 def tree_broken(found: re.Match[str], at: Place) -> DkmsTreeBroken:
     """Recognise what DKMS says of it."""
     path = found["path"] or found["conf"]
-    named = re.search(r"(?:dkms/)?([\w-]+)/(\d[\w.~-]*)", path or found["entry"] or "")
+    named = re.search(r"(?:dkms/)?([\w-]+)/(v?\d[\w.~-]*)", path or found["entry"] or "")
     return DkmsTreeBroken(place=at, path=path, module=named[1] if named else None, version=named[2] if named else None)

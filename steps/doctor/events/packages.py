@@ -155,33 +155,11 @@ class Conflict(Event):
     r"^[ \t]*(?P<name>[a-z0-9][\w.+:-]*) ?: ?(?:Conflicts|Breaks) ?: ?(?P<other>[a-z0-9][\w.+-]*)",
     ": Conflicts: ", ": Breaks: ", "Conflicts:", "Breaks:",
 )  # fmt: skip
-def conflict(found: re.Match[str], at: Place) -> Conflict:
-    """Recognise a line of apt's list."""
+def conflict(found: re.Match[str], at: Place) -> Conflict | None:
+    """Recognise a line of apt's list; a package that breaks itself does so for another architecture."""
+    if found["name"].partition(":")[0] == found["other"]:
+        return None
     return Conflict(place=at, name=found["name"].partition(":")[0], other=found["other"])
-
-
-@parses(
-    r"(?:package|problem with installed package) (?P<name>[\w.+-]+?)(?:-\d\S*)? (?:from \S+ )?conflicts with (?P<other>[\w.+-]+)",
-    " conflicts with ",
-)  # fmt: skip
-def conflict_of_rpm(found: re.Match[str], at: Place) -> Conflict:
-    """Recognise the reason that dnf gives."""
-    return Conflict(place=at, name=found["name"], other=found["other"])
-
-
-_RPM = r"[\w.+-]*(?:nvidia|cuda-drivers)[\w.+-]*?"
-
-
-@parses(
-    rf"cannot install both (?P<name>{_RPM})-(?:\d+:)?(?P<new>[3-9]\d\d\.\d[\w.~^]*)-\S+ (?:from \S+ )?"
-    rf"and (?P<other>{_RPM})-(?:\d+:)?(?P<old>[3-9]\d\d\.\d[\w.~^]*)-\S+",
-    "cannot install both",
-)  # fmt: skip
-def both_versions(found: re.Match[str], at: Place) -> Conflict | Unmet:
-    """Recognise the two versions of one package that dnf cannot have together: of two branches, or of one branch out of two origins."""
-    if found["new"].partition(".")[0] != found["old"].partition(".")[0]:
-        return Conflict(place=at, name=found["name"], other=found["other"])
-    return Unmet(place=at, name="", wanted=found["name"], relation="=", version=found["new"], why="other", other=found["old"])
 
 
 class HeldChange(Event):
@@ -279,7 +257,7 @@ def overwrite_in_any_language(found: re.Match[str], at: Place) -> Overwrite | No
 
 
 class ArchitecturesDiffer(Event):
-    """dpkg will not configure a package because its sister of another architecture has another version."""
+    """A package cannot stand beside its sister of another architecture, which has another version."""
 
     package: str
     version: str
@@ -293,4 +271,14 @@ class ArchitecturesDiffer(Event):
 )  # fmt: skip
 def architectures_differ(found: re.Match[str], at: Place) -> ArchitecturesDiffer:
     """Recognise dpkg's sentence."""
+    return ArchitecturesDiffer(place=at, package=found["package"], version=found["version"], other=found["other"])
+
+
+@parses(
+    r"^[ \t]*(?P<package>[a-z0-9][\w.+-]*)(?::\w+)? ?: ?(?:Breaks|Casse|Beschädigt|Rompe|Ломает|破坏) ?[:：] ?(?P=package)(?::\w+)? "
+    r"\(!= ?(?P<version>[^)\s]+)\)[^\n\d]*(?P<other>\d[\w.+~:-]*\w)",
+    "Breaks:", "Casse", "Beschädigt:", "Rompe:", "Ломает:", "破坏",
+)  # fmt: skip
+def architectures_differ_in_plan(found: re.Match[str], at: Place) -> ArchitecturesDiffer:
+    """Recognise a line of apt's list, in some languages: a package breaks the same one of another architecture in another version."""
     return ArchitecturesDiffer(place=at, package=found["package"], version=found["version"], other=found["other"])

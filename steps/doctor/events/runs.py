@@ -88,6 +88,26 @@ def dialog(found: re.Match[str], at: Place) -> Dialog:
     return Dialog(place=at, program="secure-boot" if found["secure"] else "debconf" if found["debconf"] else "needrestart")
 
 
+class LineQuestion(Event):
+    """debconf asks by lines, as it does where it has no screen, and nothing more of the run follows in what was read."""
+
+    package: str
+
+
+_GOES_ON = re.compile(r"^.{0,80}?(?:Setting up |Processing triggers for |Unpacking |Errors were encountered|E: Sub-process)", re.MULTILINE)
+
+
+@parses(
+    r"(?:^|[\] ])(?:Configuring|Konfiguriere\w*|Configuration de|正在设定|正在設定) (?P<package>[a-z0-9][\w.+-]*)[ \t]*\n"
+    r"[^\n]{0,80}?-{5,}[ \t]*$",
+    "Configuring ", "Konfiguriere", "Configuration de ", "正在设定", "正在設定",
+    lines=2,
+)  # fmt: skip
+def line_question(found: re.Match[str], at: Place) -> LineQuestion | None:
+    """Recognise the title that debconf underlines; a run that goes on had its answer."""
+    return None if _GOES_ON.search(found.string, found.end()) else LineQuestion(place=at, package=found["package"])
+
+
 class Conffile(Event):
     """dpkg asks what to do with a changed file of the configuration; `ended` when nobody could answer."""
 

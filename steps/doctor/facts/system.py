@@ -42,9 +42,14 @@ def system(host: Probes) -> System:
         like=told.like,
         kernel=running,
         wsl=True if microsoft or virtual == "wsl" or host.exists("/usr/lib/wsl/lib") else False if running is not None or virtual else None,
-        container="docker" if host.exists("/.dockerenv") else "podman" if host.exists("/run/.containerenv") else None,
+        container="docker" if host.exists("/.dockerenv") else "podman" if host.exists("/run/.containerenv") else _contains(virtual),
         architecture=machine[1] if machine else None,
     )
+
+
+def _contains(virtual: str) -> str | None:
+    """Return the kind of container that systemd-detect-virt names, `None` for a machine."""
+    return virtual if virtual in ("docker", "podman", "lxc", "lxc-libvirt", "systemd-nspawn", "rkt", "container-other") else None
 
 
 _KERNEL = (

@@ -164,15 +164,23 @@ def _in_build(seen: Evidence, refused: OptionRefused) -> bool:
 
 @rule("dkms-tree-stale-entry")
 def stale_entry(seen: Evidence) -> Answer:
-    """An entry of DKMS has lost its sources."""
-    all_said = [event for event in seen.all(DkmsTreeBroken) if event.module is None or _ours(event.module)]
+    """An entry of DKMS has lost its sources: the driver's own, or another one at which DKMS stops before it comes to the driver."""
+    all_said = [event for event in seen.all(DkmsTreeBroken) if event.module is None or _ours(event.module)] or _strangers(seen)
     said = next((event for event in all_said if _whole(seen, event) is None), None)
     broken = next((line for line in entries(seen) if line.state == "broken"), None)
     if said is None and broken is None:
         return out(_whole(seen, all_said[0])) if all_said else None
     module = (said.module if said else None) or (broken.module if broken else None) or "?"
     version = (said.version if said else None) or (broken.version if broken else None) or "?"
-    return found(CERTAIN if said else STRONG, said, broken, *seen.packages.driver("module")[:1], module=module, version=version)
+    sure = LIKELY + 0.1 if said and said.module and not _ours(said.module) else CERTAIN if said else STRONG
+    return found(sure, said, broken, *seen.packages.driver("module")[:1], module=module, version=version)
+
+
+def _strangers(seen: Evidence) -> list[DkmsTreeBroken]:
+    """Return the broken entries of other modules, where nothing shows that the driver was built in spite of them."""
+    running = seen.system.kernel
+    got_on = built(seen, running.value if running else None) is not None or bool(seen.all(BuildFailed))
+    return [] if got_on or seen.driver_answers else list(seen.all(DkmsTreeBroken))
 
 
 def _whole(seen: Evidence, said: DkmsTreeBroken) -> Told | None:

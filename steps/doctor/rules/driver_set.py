@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from steps.doctor import numbers
-from steps.doctor.events.containers import ToolMissing
+from steps.doctor.events.containers import OperatorDriver, ToolMissing
 from steps.doctor.events.packages import Changed, SetDiffers
 from steps.doctor.events.typed import Command
 from steps.doctor.evidence import Evidence
@@ -157,12 +157,23 @@ def no_utilities(seen: Evidence) -> Answer:
     if seen.smi.installed is not False and (silent is None or seen.smi.installed):
         return None
     here = [row for row in seen.packages.rows if row.installed and role(row.name) in ("module", "library", "firmware")]
+    if not seen.packages.rows:
+        loaded = _loaded_here(seen)
+        return found(LIKELY, silent or fact("127", "nvidia-smi", "command not found"), loaded, variant="loaded") if loaded else None
     tools = seen.packages.named(r"nvidia-(compute-)?utils(-.*)?|nvidia-smi|nvidia-driver-cuda", installed=False)
     if not here or any(row.installed and "compute" not in row.name for row in tools):
         return None
     removed = next((row for row in tools if row.state[1:] == "c"), None)
     missing = silent or fact("127", "nvidia-smi", "command not found")
     return found(CERTAIN if removed else STRONG, missing, removed, here[0], package=here[0].name)
+
+
+def _loaded_here(seen: Evidence) -> Fact | None:
+    """Return that the driver's module is loaded by what this system has; `None` inside a container, in WSL and beside GPU Operator's."""
+    if seen.system.container or seen.system.wsl or seen.host.exists("/run/nvidia/driver") or seen.has(OperatorDriver):
+        return None
+    told = next(iter(seen.versions.loaded), None)
+    return told or (fact("nvidia", "lsmod") if seen.modules.loads("nvidia") else None)
 
 
 def _not_in_path(seen: Evidence) -> Fact | None:

@@ -9,7 +9,7 @@ from steps.doctor import numbers
 from steps.doctor.events.builds import CompilerRefused
 from steps.doctor.events.containers import OperatorDriver
 from steps.doctor.events.ownership import Unowned
-from steps.doctor.events.packages import Changed, Overwrite, Unmet
+from steps.doctor.events.packages import ArchitecturesDiffer, Changed, Overwrite, Unmet
 from steps.doctor.events.typed import Command
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.packages import Row, role
@@ -98,12 +98,14 @@ def foreign_user_space(seen: Evidence) -> Answer:
     return None
 
 
-_SYSTEM = re.compile(r"^(?:/usr)?/(?:s?bin|lib\S*)/|^/usr/lib/wsl/|^/run/nvidia")
+_SYSTEM = re.compile(r"^(?:/usr)?/(?:s?bin|lib\S*)/|^/usr/lib/wsl/|^/run/(?:nvidia|current-system|opengl-driver)")
+"""The folders of a system's own programs and libraries, NixOS's among them."""
+_SHOWS_TOOL = frozenset(("which", "readlink", "realpath", "type", "command", "whereis", "file", "ls"))
 
 
 def _finds_driver(argv: tuple[str, ...]) -> bool:
     """Return whether a command tells which tool or library of the driver is found first."""
-    return argv[0] in ("ldconfig", "ldd") or (argv[0] in ("which", "readlink", "type") and "nvidia-smi" in " ".join(argv))
+    return argv[0] in ("ldconfig", "ldd") or (argv[0] in _SHOWS_TOOL and "nvidia-smi" in " ".join(argv))
 
 
 def _elsewhere(seen: Evidence) -> Iterator[Fact]:
@@ -113,7 +115,7 @@ def _elsewhere(seen: Evidence) -> Iterator[Fact]:
         if argv[0] in ("ldconfig", "ldd"):
             paths = re.findall(r"lib(?:nvidia-ml|cuda)\.so\.1\b.*?=> (/\S+)", text)[:1]
         else:
-            paths = re.findall(r"(/\S*nvidia-smi\S*)", text)[:1]
+            paths = re.findall(r"^(?!.*(?:No such file|cannot access|cannot open))[^\n/]*(/[^\s:'’]*nvidia-smi)\b", text, re.MULTILINE)[:1]
         yield from (fact(path, " ".join(argv)) for path in paths if not _SYSTEM.match(path))
 
 
@@ -157,7 +159,16 @@ def two_repositories(seen: Evidence) -> Answer:
             continue
         builders = "-" in (unmet.version or "") and builder(unmet.version or "") != builder(unmet.other or "")
         return found(CERTAIN if builders else STRONG, unmet, wanted=unmet.version or "?", chosen=unmet.other or "?")
-    return None
+    sisters = seen.first(ArchitecturesDiffer, _of_two_builders)
+    return found(CERTAIN, sisters, wanted=sisters.version, chosen=sisters.other) if sisters is not None else None
+
+
+def _of_two_builders(sisters: ArchitecturesDiffer) -> bool:
+    """Return whether the two architectures of a package of the driver were built by two, out of one branch."""
+    one, other = numbers.upstream(sisters.version), numbers.upstream(sisters.other)
+    if one is None or other is None or role(sisters.package) is None or numbers.branch(one) != numbers.branch(other):
+        return False
+    return "-" in sisters.version and builder(sisters.version) != builder(sisters.other)
 
 
 def one_branch(unmet: Unmet) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from steps.doctor.events.runs import Conffile, Dialog, NoTerminal
+from steps.doctor.events.outcomes import SetUp
+from steps.doctor.events.runs import Conffile, Dialog, LineQuestion, NoTerminal
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.processes import running
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
@@ -39,12 +40,23 @@ def dialog_waiting(seen: Evidence) -> Answer:
     titled = next((one for one in seen.processes or () if _OWN_TITLE.search(one.value) and "grep" not in one.value), None)
     process = titled or process
     if shown is None and titled is None and (process is None or manager is None):
-        return None
+        asked = _asked_by_lines(seen)
+        return found(LIKELY + 0.1, asked, seen.first(NoTerminal), program="debconf") if asked is not None else None
     if builds is not None:
         return out(builds)
     what = shown.program if shown else "secure-boot" if titled and "Secure Boot" in titled.value else "debconf"
     sure = CERTAIN if process and (shown or manager) else STRONG
     return found(sure, shown, process, manager, program={"secure-boot": "Secure Boot"}.get(what, what))
+
+
+def _asked_by_lines(seen: Evidence) -> LineQuestion | None:
+    """Return a question by lines with which a log ends, behind debconf's own words; with a package that is half configured it is over."""
+    debconf = {one.place.source for one in seen.all(NoTerminal)}
+    asked = next((one for one in seen.all(LineQuestion)[::-1] if one.place.source in debconf), None)
+    if asked is None or half_configured(seen):
+        return None
+    later = any(one.place.source == asked.place.source and one.place.order > asked.place.order for one in seen.all(SetUp))
+    return None if later else asked
 
 
 @rule("conffile-question-unanswered")
