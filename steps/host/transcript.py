@@ -54,10 +54,18 @@ def session(text: str) -> Session:
     text = _QUOTED.sub("", text) if len(text) <= MOST and _ALL_QUOTED.fullmatch(text) else text
     for path, output in _printed(text):
         files.setdefault(path, output)
+    listed: list[tuple[str, ...]] = []
     for line, output, ended in (*_sections(text), *_steps(text)):
         words = _words(line)
-        if ended and not output.strip() and words[:1] == ("lspci",) and _NVIDIA.search(line):
-            commands.setdefault(_BUS, "")
+        if words[:1] == ("lspci",) and _NVIDIA.search(line):
+            if ended and not output.strip():
+                # Asked again, the bus has no card any more: what it listed earlier is past.
+                for argv in listed:
+                    commands.pop(argv, None)
+                commands.setdefault(_BUS, "")
+            elif output.strip() and commands.get(_BUS) == "":
+                commands.pop(_BUS)
+            listed.append(_plain(words))
         if not output.strip() or not words:
             continue
         if words[0] == "cat" and len(words) == 2 and _FILES.fullmatch(words[1]):
@@ -163,8 +171,12 @@ def whole(text: str) -> Mapping[tuple[str, ...], str]:
     return {argv: text for argv, looks in _KNOWN if looks.search(text)} if len(text) <= MOST else {}
 
 
+_BARE = re.compile(r"^[(\[]?[\w.-]+@[\w.-]+[^$#%>\n]{0,60}[$#][ \t]*$", re.MULTILINE)
+"""A prompt behind which nothing was typed: mostly the end of what was copied."""
+
+
 def _steps(text: str) -> Iterator[tuple[str, str, bool]]:
-    """Yield each typed line with what follows up to the next one, and whether there is a next one: then that is all of it."""
+    """Yield each typed line with what follows up to the next one, and whether another prompt follows: then that is all of it."""
     if len(text) > MOST:
         return
     typed = list(_PROMPT.finditer(text))
@@ -172,7 +184,9 @@ def _steps(text: str) -> Iterator[tuple[str, str, bool]]:
         if found["host"] and _CONTAINER.fullmatch(found["host"]):
             continue
         end = typed[at + 1].start() if at + 1 < len(typed) else len(text)
-        yield found["line"], text[found.end() + 1 : end], at + 1 < len(typed)
+        output = text[found.end() + 1 : end]
+        bare = _BARE.search(output)
+        yield found["line"], output[: bare.start()] if bare else output, bare is not None or at + 1 < len(typed)
 
 
 def _words(line: str) -> tuple[str, ...]:

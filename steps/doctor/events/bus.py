@@ -108,6 +108,36 @@ def link_error_of_firmware(found: re.Match[str], at: Place) -> LinkError:
     return LinkError(place=at, address=found["address"], layer=found["layer"], corrected=True, driver=found["driver"])
 
 
+class SurpriseDown(Event):
+    """The far end of a link went away, or answers with ones only."""
+
+
+@parses(
+    r"\[ ?5\] ?(?:SDES|Surprise Down(?: Error)?)\b|TLP Header: +(?:0x)?f{8}(?: +(?:0x)?f{8}){3}\b",
+    "] SDES", "Surprise Down", "TLP Header:",
+    flags=re.IGNORECASE,
+)  # fmt: skip
+def surprise_down(found: re.Match[str], at: Place) -> SurpriseDown:
+    """Recognise the bit of the port above, and the header of an answer that never came."""
+    return SurpriseDown(place=at)
+
+
+class RecoveryFailed(Event):
+    """The kernel could not bring a card back after an error of its link that was not corrected."""
+
+    address: str
+
+
+@parses(
+    rf"(?:nvidia|amdgpu|nouveau) {_ADDRESS}: (?:AER: can't recover|device has no AER-aware driver)",
+    "can't recover",
+    "no AER-aware driver",
+)
+def recovery_failed(found: re.Match[str], at: Place) -> RecoveryFailed:
+    """Recognise the kernel's word on a driver that takes no part in recovery; a disk's or a network card's is none."""
+    return RecoveryFailed(place=at, address=found["address"])
+
+
 class Unreachable(Event):
     """The kernel, or the driver, gets no answer from a card that is listed."""
 

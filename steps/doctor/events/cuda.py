@@ -195,18 +195,20 @@ def fabric_manager_failed(found: re.Match[str], at: Place) -> FabricManager:
 
 
 class NoDevices(Event):
-    """A CUDA program found no device."""
+    """A program of CUDA, or of HIP, found no device."""
 
 
 @parses(
-    r"No CUDA devices(?: found)?|No CUDA GPUs are available|no CUDA-capable device|"
-    r"There is no device supporting CUDA|CUDA_ERROR_NO_DEVICE|cudaErrorNoDevice",
+    r"No CUDA devices(?: found)?|No (?:CUDA|HIP) GPUs are available|no (?:CUDA|ROCm)-capable device|"
+    r"There is no device supporting CUDA|(?:CUDA|HIP)_ERROR_NO_DEVICE|(?:cuda|hip)ErrorNoDevice",
     "No CUDA devices",
     "no CUDA-capable",
+    "no ROCm-capable",
     "no device supporting",
     "ERROR_NO_DEVICE",
     "ErrorNoDevice",
     "No CUDA GPUs",
+    "No HIP GPUs",
 )
 def no_devices(found: re.Match[str], at: Place) -> NoDevices:
     """Recognise error 100."""

@@ -131,10 +131,11 @@ class GspTimeout(Event):
 
 @parses(
     r"Timeout after \d+s? of waiting for RPC response from GPU\d*|[Tt]imeout (?:while )?waiting for (?:RPC|GSP)|GSP RPC timeout|"
-    r"GSP Timeout \*|_kgspIsHeartbeatTimedOut: Heartbeat timed out",
+    r"GSP Timeout \*|_kgspIsHeartbeatTimedOut: Heartbeat timed out|(?:GSP RM|LibOS) heartbeat timed out",
     "RPC response from GPU",
     "GSP Timeout",
     "IsHeartbeatTimedOut",
+    "heartbeat timed out",
     "waiting for RPC",
     "waiting for GSP",
     "GSP RPC",

@@ -19,8 +19,8 @@ class DeviceNode(Event):
 
 @parses(
     r"^(?:total \d+ )?c(?P<owner>[r-][w-]\S)(?P<mates>[r-][w-]\S)(?P<others>[r-][w-]\S)[.+@]? +\d+ +\S+ +(?P<group>\S+) +\d+, +\d+ [^\n]*?"
-    r"(?P<name>nvidia(?:\d+|ctl|-uvm|-uvm-tools|-modeset)|kfd)$",
-    "nvidia", "kfd",
+    r"(?P<name>nvidia(?:\d+|ctl|-uvm|-uvm-tools|-modeset)|kfd|renderD\d+)$",
+    "nvidia", "kfd", "renderD",
 )  # fmt: skip
 def device_node(found: re.Match[str], at: Place) -> DeviceNode:
     """Recognise a node in the listing of itself or of its folder; MIG's capabilities, which are root's by design, are left out."""

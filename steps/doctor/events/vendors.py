@@ -58,12 +58,15 @@ class NotInGroup(Event):
 @parses(
     r"(?:not (?:a )?member of|not in(?: the)?|is not in) [\"']?(?P<group>render|video|nogroup|nobody)[\"']? group|"
     r"user .{0,40}not .{0,20}[\"'](?P<other>render|video)[\"']|"
-    r"permissions not set up properly\b.{0,60}\badd you user account to the (?P<asked>render|video) group",
-    "member of", "not in the", 'not in "', "permissions not set up properly",
+    r"permissions not set up properly\b.{0,60}\badd you user account to the (?P<asked>render|video) group|"
+    r"User is missing the following required groups: (?P<missing>render|video)\b|"
+    r"/dev/dri/\w+: Permission denied; owner=\S+?:(?P<owner>render|video)\b",
+    "member of", "not in the", 'not in "', "permissions not set up properly", "missing the following required", "denied; owner=",
 )  # fmt: skip
 def not_in_group(found: re.Match[str], at: Place) -> NotInGroup:
-    """Recognise rocminfo's hint and ollama's."""
-    return NotInGroup(place=at, group=found["group"] or found["other"] or found["asked"])
+    """Recognise rocminfo's hint, ollama's and what amd-smi says since ROCm 7."""
+    named = (found[name] for name in ("group", "other", "asked", "missing", "owner"))
+    return NotInGroup(place=at, group=next(name for name in named if name))
 
 
 class Groups(Event):

@@ -30,7 +30,7 @@ from steps.doctor.told import Fact, fact
 def _symptom(seen: Evidence) -> Hangs | P2pSwitch | NcclLine | None:
     """Return what shows that a collective does not end, the plainest first; a machine at rest and a run that ended have none."""
     switched = seen.first(P2pSwitch, lambda event: event.helps is not None)
-    return seen.first(Hangs) or switched or (None if seen.has(CollectiveDone) else seen.first(NcclLine))
+    return seen.first(Hangs) or switched or (None if seen.has(CollectiveDone) else seen.first(NcclLine) or seen.first(P2pSwitch))
 
 
 def _useless(seen: Evidence) -> P2pSwitch | None:
@@ -64,7 +64,8 @@ def acs(seen: Evidence) -> Answer:
         return None
     if useless is not None:
         return out(useless)
-    plain = isinstance(symptom, NcclLine)
+    # A line of NCCL's, or that somebody leaves direct copies out, does not say that anything hangs.
+    plain = isinstance(symptom, NcclLine) or (isinstance(symptom, P2pSwitch) and symptom.helps is None)
     named = seen.first(SharedMemoryFailed) or seen.first(ConnectFailed) or seen.first(NoInterface)
     if named is not None:
         # A run that failed for a reason of its own, with nothing that hangs, says nothing of direct copies.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from steps.doctor import numbers
-from steps.doctor.events.faults import PowerBrake, TooHot
+from steps.doctor.events.faults import FellOff, PowerBrake, TooHot
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.readings import Readings
 from steps.doctor.rules.base import CERTAIN, LIKELY, STRONG, Answer, found, out, rule
@@ -27,6 +27,10 @@ _SISTERS = 3
 """Cards that tell what is usual in a machine."""
 _WORKS = 20.0
 """Per cent of load from which a card is warm by its work."""
+SCORCHING, WARM_AT_REST = 90.0, 75.0
+"""Degrees that, beside a card that was lost, are the reason: under any load, and where nothing runs."""
+_RESTS = 5.0
+"""Per cent of load up to which nothing runs."""
 CAP = ("SW Power Cap",)
 HARD = ("HW Slowdown", "HW Thermal Slowdown", "HW Power Brake Slowdown")
 
@@ -75,7 +79,9 @@ def cooling(seen: Evidence) -> Answer:
         left, most = one.number("GPU T.Limit Temp"), one.number("GPU Max Operating T.Limit Temp")
         if left is not None and left <= (most if most is not None else 0.0):
             return found(STRONG, one.at("GPU T.Limit Temp"), one.at("GPU Current Temp"), said)
-    beside = _hotter_than_sisters(seen) or _at_critical(seen)
+        if now is not None and slow is not None and now >= slow - NEAR:
+            return found(LIKELY, one.at("GPU Current Temp"), one.at("GPU Slowdown Temp"), said)
+    beside = _hotter_than_sisters(seen) or _at_critical(seen) or _hot_and_lost(seen)
     if beside is not None:
         return found(STRONG, beside, said)
     return found(STRONG if said.where or "thermal" in said.place.text.lower() else LIKELY, said) if said is not None else None
@@ -96,6 +102,21 @@ def _hotter_than_sisters(seen: Evidence) -> Fact | None:
     # A card that works beside idle sisters is hotter for that.
     works = busy is not None and busy >= _WORKS and any(other is None or other < _WORKS for _, _, other in known[:-1])
     return told if hottest - known[-2][0] >= HOT_BESIDE and not works else None
+
+
+def _hot_and_lost(seen: Evidence) -> Fact | None:
+    """Return the temperature of a card beside the report that one was lost, where it is too high for its load."""
+    if not seen.has(FellOff):
+        return None
+    read = [
+        (now, told, one.number("Utilization/Gpu"))
+        for one in _together(seen)
+        if (now := one.number("GPU Current Temp")) is not None and (told := one.at("GPU Current Temp")) is not None
+    ]
+    for now, told, busy in (*read, *_temperatures(seen)):
+        if now >= SCORCHING or (busy is not None and busy <= _RESTS and now >= WARM_AT_REST):
+            return told
+    return None
 
 
 _CHIP = re.compile(r"^amdgpu-pci-\S+\n(?P<lines>(?:[^\n]+\n?)+)", re.MULTILINE)

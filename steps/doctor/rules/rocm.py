@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
+from steps.doctor.events.cuda import NoDevices
 from steps.doctor.events.nodes import DeviceNode
+from steps.doctor.events.typed import Command
 from steps.doctor.events.vendors import Gfx, Groups, KfdClosed, KfdUnsupported, NotInGroup, TensileMissing
 from steps.doctor.evidence import Evidence
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
@@ -34,13 +36,30 @@ def groups(seen: Evidence) -> Answer:
         return found(CERTAIN if denied else LIKELY, node, denied, variant="node")
     if denied is None and told is None:
         apart = node is not None and listed is not None and listed.names[:1] != ("root",) and node.group not in listed.names
-        return out(other) if other is not None else found(LIKELY, node, listed) if apart else None
+        if other is not None:
+            return out(other)
+        return found(LIKELY, node, listed) if apart else _left_out(seen)
     if listed is not None and "render" in listed.names and told is None:
         return found(POSSIBLE, denied, listed, variant="member")
     started = next((one for one in seen.commands("docker", "podman") if "--group-add" not in " ".join(one.words)), None)
     inside = any(event is not None and event.place.in_container for event in (denied, listed))
     sure = CERTAIN if told or listed or started else STRONG
     return found(sure, denied, told, listed, started, variant="container" if inside or started else "")
+
+
+def _left_out(seen: Evidence) -> Answer:
+    """A container got AMD's devices but not the group of their nodes, and its program sees no card."""
+    blind, started = seen.first(NoDevices), next(filter(_without_group, seen.commands("docker", "podman")), None)
+    node = seen.first(DeviceNode, lambda event: event.name.startswith("renderD") and event.group_may and not event.open)
+    return found(LIKELY, started, node, blind, variant="container") if blind and started and node and node.group == "render" else None
+
+
+def _without_group(command: Command) -> bool:
+    """Return whether a container is started with /dev/kfd and with groups of which none can be the nodes'."""
+    line = " ".join(command.words)
+    groups = re.findall(r"--group-add[= ](\S+)", line)
+    named = all(group in ("video", "audio", "users") for group in groups)
+    return "/dev/kfd" in line and named and "--privileged" not in line
 
 
 @rule("gpu-unsupported-by-kfd")

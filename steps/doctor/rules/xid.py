@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from steps.doctor.events.bus import Unreachable
+from steps.doctor.events.bus import RecoveryFailed, SurpriseDown, Unreachable
 from steps.doctor.events.faults import (
     Busy,
     EccSaid,
@@ -73,7 +73,12 @@ def gsp_silent(seen: Evidence) -> Answer:
     if crash is not None:
         return found(POSSIBLE, silent)
     first = _first_fault(seen)
-    other = first is not None and first.number not in (GSP_SILENT, MEMORY_ACCESS, ENGINE, CHANNEL)
+    other = (
+        first is not None
+        and first.number not in (GSP_SILENT, MEMORY_ACCESS, ENGINE, CHANNEL)
+        # What comes after the silence is its effect: nobody serves the card any more.
+        and not (isinstance(silent, GspTimeout) and silent.place.source == first.place.source and silent.place.order < first.place.order)
+    )
     return found(POSSIBLE if other else STRONG, silent)
 
 
@@ -104,7 +109,7 @@ def fell_off(seen: Evidence) -> Answer:
     """The card does not answer on the bus."""
     gone, said, lost = next(iter(xids(seen, FELL_OFF)), None), seen.first(FellOff), seen.nvml("lost", "no-handle")
     if gone is None and said is None:
-        dead = seen.first(Unreachable)
+        dead = seen.first(Unreachable) or _unrecovered(seen)
         if (lost is None and dead is None) or seen.system.wsl:
             return None
         return found(LIKELY if dead or (lost and lost.trouble == "lost") else POSSIBLE, lost, dead)
@@ -112,6 +117,11 @@ def fell_off(seen: Evidence) -> Answer:
     first = gone or said
     before = earlier is not None and first is not None and earlier.place.order < first.place.order
     return found(LIKELY if before else STRONG + 0.05, gone, said, lost)
+
+
+def _unrecovered(seen: Evidence) -> RecoveryFailed | None:
+    """Return that a card's link went down and was not brought back; an error alone that nobody recovers from is mostly harmless."""
+    return seen.first(RecoveryFailed) if seen.has(SurpriseDown) and not seen.driver_answers else None
 
 
 # --- NVLink ---------------------------------------------------------------------------------------
@@ -183,8 +193,8 @@ def illegal_access(seen: Evidence) -> Answer:
         stopped = xids(seen, CHANNEL)
         return found(POSSIBLE, *stopped[:2]) if stopped and _first_fault(seen) == stopped[0] else None
     worse = next((event for event in seen.all(Xid) if event.number in MEMORY or event.number in (FELL_OFF, NVLINK, GSP_SILENT)), None)
-    if worse is not None or seen.has(EccSaid):
-        return out(worse, seen.first(EccSaid))
+    if worse is not None or seen.has(EccSaid) or _unrecovered(seen):
+        return out(worse, seen.first(EccSaid), _unrecovered(seen))
     fabric = seen.first(MulticastFailed)
     if fabric is not None:
         return found(POSSIBLE, said, *faults[:2], fabric)
@@ -192,22 +202,38 @@ def illegal_access(seen: Evidence) -> Answer:
         return found(CERTAIN if said else STRONG, said, *(events[0] for events in cards.values()))
     if said is not None:
         return found(STRONG, said, *faults[:2])
-    processes = {event.process for event in faults if event.process}
-    return found(WEAK if len(processes) > 1 else LIKELY - 0.1, *faults[:3])
+    return found(WEAK if _of_one_card(seen) else LIKELY - 0.1, *faults[:3])
+
+
+_NAMED = re.compile(r"name=([^,\n]+)")
+_FAULTED = re.compile(r"faulted @ (0x[0-9a-f]+_[0-9a-f]+)")
+
+
+def _of_one_card(seen: Evidence) -> list[Xid]:
+    """Return the faults of a card's cores in several processes: what these have in common is the card.
+
+    Where one program reaches for one same address each time it is the program, started again; and what the engines behind
+    the hub meet (copying, the host) is a mapping that a driver made.
+    """
+    faults = [event for event in xids(seen, MEMORY_ACCESS, CHANNEL, ENGINE) if "HUBCLIENT" not in event.text]
+    for events in _by_card(faults).values():
+        places = {told[1] if (told := _FAULTED.search(event.text)) else None for event in events}
+        names = {told[1] if (told := _NAMED.search(event.text)) else None for event in events}
+        alike = len(places) == len(names) == 1 and None not in places
+        if len({event.process for event in events if event.process}) > 1 and not alike:
+            return events
+    return []
 
 
 @rule("suspect-faulty-gpu")
 def faulty(seen: Evidence) -> Answer:
     """Faults of programs come again and again on one card, in different processes."""
-    faults = xids(seen, MEMORY_ACCESS, CHANNEL, ENGINE)
     access = _by_card(xids(seen, MEMORY_ACCESS, ENGINE))
-    crowded = {card: {event.process for event in events if event.process} for card, events in _by_card(faults).items()}
-    repeated = [card for card, processes in crowded.items() if len(processes) > 1]
+    repeated = _of_one_card(seen)
     memory = next((event for event in seen.all(Xid) if event.number in MEMORY), None)
     said = seen.first(IllegalAccess)
     if not repeated or len(access) > 1:
         return out(*(events[0] for events in access.values())) if len(access) > 1 else None
     if memory is not None or said is not None:
         return out(memory, said)
-    events = _by_card(faults)[repeated[0]]
-    return found(LIKELY + 0.05, *events[:3], card=repeated[0])
+    return found(LIKELY + 0.05, *repeated[:3], card=repeated[0].address)
