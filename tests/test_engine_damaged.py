@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import resource
 import signal
 import socket
 import time
@@ -17,7 +18,7 @@ from steps.engine.lock import Holder, busy, holder, take_target, target_lock
 from steps.engine.server import Request, Response, ask
 from steps.errors import BringupError, InputError
 from steps.lines import runs as table
-from tests.engine_kit import ended, holds, plan_of, ran, runner_pid, wait_until, works
+from tests.engine_kit import ended, holds, output, plan_of, ran, runner_pid, wait_until, works
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -98,6 +99,27 @@ def test_a_runner_that_is_stopped_is_not_said_to_be_gone(tmp_path: Path, monkeyp
     with pytest.raises(InputError) as caught:
         handle.pause()
     assert caught.value.code == "run-not-active"
+
+
+def test_a_runner_that_ran_out_of_descriptors_hears_again_when_there_are_some(state: Path, tmp_path: Path) -> None:
+    enough = tmp_path / "enough"
+    handle = client.start(plan_of(holds("a.one", enough, "echo here")), sudo=None)
+    wait_until(handle, lambda _: "\nhere\n" in output(handle, "a.one"))
+    pid = runner_pid(handle)
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    # The lowest numbers are taken: nothing more can be opened.
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, before[1]))
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as caller:
+            caller.connect(str(state / "sockets" / f"{handle.id}.sock"))
+            time.sleep(0.3)
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+    handle.pause()
+    assert wait_until(handle, lambda state: state.status == "paused").held
+    handle.proceed()
+    enough.touch()
+    assert ended(handle).status == "done"
 
 
 def test_callers_that_say_nothing_keep_no_other_from_being_heard(state: Path, tmp_path: Path) -> None:
