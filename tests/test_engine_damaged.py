@@ -10,14 +10,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from steps.engine import client
-from steps.engine.folder import invoking_owner
+from steps.engine import client, launch
+from steps.engine.folder import Order, Refusal, RunFolder, invoking_owner
 from steps.engine.lock import Holder, busy, holder, take_target, target_lock
 from steps.engine.server import Request, Response, ask
 from steps.errors import BringupError, InputError
 from steps.lines import runs as table
+from steps.model.plan import digest
 from tests.engine_kit import ended, holds, output, plan_of, ran, runner_pid, wait_until, works
 
 pytestmark = pytest.mark.usefixtures("state")
@@ -120,6 +122,42 @@ def test_a_runner_that_ran_out_of_descriptors_hears_again_when_there_are_some(st
     handle.proceed()
     enough.touch()
     assert ended(handle).status == "done"
+
+
+def order_of(tmp_path: Path) -> list[str]:
+    """Return the launcher's words for a small plan."""
+    plan = plan_of(works("a.one"))
+    file = tmp_path / "order"
+    file.write_bytes(msgspec.json.encode(Order(plan=plan)))
+    return [str(file), "--digest", digest(plan), "--json"]
+
+
+def test_what_a_broken_runner_said_of_its_fault_is_where_it_is_said_to_be(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def breaks(argv: tuple[str, ...]) -> None:
+        at = argv.index("--token")
+        folder = RunFolder(Path(argv[at - 1]))
+        folder.errors.write_text("Traceback\n")
+        folder.refuse(argv[at + 1], InputError("runner-broken", file=str(folder.errors)))
+
+    monkeypatch.setattr(launch, "_by_fork", breaks)
+    monkeypatch.setattr(launch, "_by_systemd", lambda _, argv: breaks(argv))
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    assert launch.main(order_of(tmp_path)) == 2
+    told = msgspec.json.decode(capsys.readouterr().err, type=Refusal)
+    assert (told.code, Path(str(told.params["file"])).read_text()) == ("runner-broken", "Traceback\n")
+    assert client.runs() == ()
+
+
+def test_a_system_without_proc_is_no_fault_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(launch, "_PROC", tmp_path / "proc/self/fd")
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    assert launch.main(order_of(tmp_path)) == 3
+    assert msgspec.json.decode(capsys.readouterr().err, type=Refusal).code == "proc-missing"
+    assert client.runs() == ()
 
 
 def test_callers_that_say_nothing_keep_no_other_from_being_heard(state: Path, tmp_path: Path) -> None:
