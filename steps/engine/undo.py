@@ -149,7 +149,8 @@ def _way_back(action: Packages, context: Context, tool: PackageManager, state: P
     lost = tuple(path for path in state.modules if not _is_there(path, context))
     if lost:
         return failed(phrase("engine.failed.module-lost", path=lost[0]))
-    return Outcome(status="undone" if commands else "kept", params={"changed": " ".join(left)} if left else {})
+    # An undo that was cut off had perhaps done all of it: what the run changed is back, whoever did that.
+    return Outcome(status="undone" if ours else "kept", params={"changed": " ".join(left)} if left else {})
 
 
 def forget_kept(context: Context) -> None:
