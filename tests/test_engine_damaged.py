@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
 import resource
 import signal
 import socket
+import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -70,6 +72,22 @@ def test_a_lock_whose_moment_no_clock_shows_still_names_nobody_wrongly() -> None
     taken = take_target(lock, Holder(run="1130-a", user="ana", started=1e300))
     assert busy(holder(lock) or Holder(run="", user="", started=0.0)).params["run"] == "?"
     os.close(taken)
+
+
+def test_who_may_only_read_a_lock_is_not_said_to_be_a_run() -> None:
+    handle = ran(works("a.one"))
+    path = target_lock("/", root=os.geteuid() == 0, owner=invoking_owner())
+    reader = os.open(path, os.O_RDONLY)
+    fcntl.fcntl(reader, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0))
+    try:
+        assert holder(path) is None
+        with pytest.raises(BringupError) as caught:
+            client.start(plan_of(works("a.two")), sudo=None)
+        assert (caught.value.code, caught.value.exit_code, caught.value.params["path"]) == ("lock-foreign", 75, str(path))
+    finally:
+        os.close(reader)
+    assert [one.id for one in client.runs()] == [handle.id]
+    assert ran(works("a.two")).state().status == "done"
 
 
 @pytest.mark.parametrize(("name", "code"), [("plan.json", "plan-damaged"), ("origin.json", "run-folder-open")])
