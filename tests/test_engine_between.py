@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from steps.engine import client
 from steps.engine.folder import Refused
 from steps.engine.handle import launch
 from steps.errors import PreflightError
-from steps.model.action import Command, Keep, Run, Write
+from steps.model.action import Command, Keep, RemovePath, Run, Write
 from steps.model.base import Phrase
 from tests.engine_kit import ended, holds, kill_runner, output, plan_of, ran, runner_pid, statuses, wait_until, works
 
@@ -75,6 +76,54 @@ def test_a_system_that_was_given_its_id_since_is_the_same(tmp_path: Path) -> Non
     assert ended(handle).status == "done"
     handle.undo()
     assert (ended(handle).status, setting.read_text()) == ("undone", "old")
+
+
+# --- a disk of its own ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """Return where another disk is mounted; the test may unmount it."""
+    at = tmp_path / "data"
+    at.mkdir()
+    if subprocess.run(("mount", "-t", "tmpfs", "-o", "size=1m", "none", str(at)), capture_output=True).returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        yield at
+    finally:
+        subprocess.run(("umount", str(at)), capture_output=True, check=False)
+
+
+def test_what_lies_on_a_disk_that_is_not_mounted_is_not_said_to_be_taken_back(disk: Path, tmp_path: Path) -> None:
+    (disk / "conf").write_text("old")
+    (tmp_path / "linked").symlink_to(disk)
+    env = tmp_path / "linked/envs/dl"
+    handle = ran(
+        Run(id="a.env", title="t", argv=("mkdir", "-p", str(env)), undo=(RemovePath(path=str(env)),)),
+        Write(id="a.file", title="t", path=str(disk / "conf"), text="new"),
+    )
+    kept = tmp_path / "elsewhere"
+    kept.mkdir()
+    subprocess.run(("mount", "--move", str(disk), str(kept)), check=True)
+    try:
+        handle.undo()
+        state = ended(handle)
+        assert (state.status, state.exit, statuses(state)) == ("undo-failed", 22, {"a.env": "done", "a.file": "failed"})
+        assert state.actions["a.file"].error == Phrase(key="error.disk-gone.sentence", params={"path": str(disk)})
+        assert (list(disk.iterdir()), (kept / "conf").read_text()) == ([], "new")
+    finally:
+        subprocess.run(("mount", "--move", str(kept), str(disk)), check=True)
+    handle.undo()
+    assert (ended(handle).status, (disk / "conf").read_text(), env.exists()) == ("undone", "old", False)
+
+
+def test_the_folder_of_an_environment_is_not_called_gone_with_its_disk(disk: Path) -> None:
+    handle = ran(Run(id="a.env", title="t", argv=("mkdir", str(disk / "dl")), undo=(RemovePath(path=str(disk / "dl")),)))
+    subprocess.run(("umount", str(disk)), check=True)
+    handle.undo()
+    state = ended(handle)
+    assert state.status == "undo-failed"
+    assert state.actions["a.env"].error == Phrase(key="error.disk-gone.sentence", params={"path": str(disk)})
 
 
 # --- the clock --------------------------------------------------------------------------------------

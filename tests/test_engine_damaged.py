@@ -1,23 +1,28 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
+import resource
 import signal
 import socket
+import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from steps.engine import client
-from steps.engine.folder import invoking_owner
+from steps.engine import client, launch
+from steps.engine.folder import Order, Refusal, RunFolder, invoking_owner
 from steps.engine.lock import Holder, busy, holder, take_target, target_lock
 from steps.engine.server import Request, Response, ask
 from steps.errors import BringupError, InputError
 from steps.lines import runs as table
-from tests.engine_kit import ended, holds, plan_of, ran, runner_pid, wait_until, works
+from steps.model.plan import digest
+from tests.engine_kit import ended, holds, output, plan_of, ran, runner_pid, wait_until, works
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -69,6 +74,22 @@ def test_a_lock_whose_moment_no_clock_shows_still_names_nobody_wrongly() -> None
     os.close(taken)
 
 
+def test_who_may_only_read_a_lock_is_not_said_to_be_a_run() -> None:
+    handle = ran(works("a.one"))
+    path = target_lock("/", root=os.geteuid() == 0, owner=invoking_owner())
+    reader = os.open(path, os.O_RDONLY)
+    fcntl.fcntl(reader, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0))
+    try:
+        assert holder(path) is None
+        with pytest.raises(BringupError) as caught:
+            client.start(plan_of(works("a.two")), sudo=None)
+        assert (caught.value.code, caught.value.exit_code, caught.value.params["path"]) == ("lock-foreign", 75, str(path))
+    finally:
+        os.close(reader)
+    assert [one.id for one in client.runs()] == [handle.id]
+    assert ran(works("a.two")).state().status == "done"
+
+
 @pytest.mark.parametrize(("name", "code"), [("plan.json", "plan-damaged"), ("origin.json", "run-folder-open")])
 def test_a_pipe_in_place_of_a_file_keeps_nobody_waiting(name: str, code: str) -> None:
     handle = ran(works("a.one"))
@@ -98,6 +119,63 @@ def test_a_runner_that_is_stopped_is_not_said_to_be_gone(tmp_path: Path, monkeyp
     with pytest.raises(InputError) as caught:
         handle.pause()
     assert caught.value.code == "run-not-active"
+
+
+def test_a_runner_that_ran_out_of_descriptors_hears_again_when_there_are_some(state: Path, tmp_path: Path) -> None:
+    enough = tmp_path / "enough"
+    handle = client.start(plan_of(holds("a.one", enough, "echo here")), sudo=None)
+    wait_until(handle, lambda _: "\nhere\n" in output(handle, "a.one"))
+    pid = runner_pid(handle)
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    # The lowest numbers are taken: nothing more can be opened.
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, before[1]))
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as caller:
+            caller.connect(str(state / "sockets" / f"{handle.id}.sock"))
+            time.sleep(0.3)
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+    handle.pause()
+    assert wait_until(handle, lambda state: state.status == "paused").held
+    handle.proceed()
+    enough.touch()
+    assert ended(handle).status == "done"
+
+
+def order_of(tmp_path: Path) -> list[str]:
+    """Return the launcher's words for a small plan."""
+    plan = plan_of(works("a.one"))
+    file = tmp_path / "order"
+    file.write_bytes(msgspec.json.encode(Order(plan=plan)))
+    return [str(file), "--digest", digest(plan), "--json"]
+
+
+def test_what_a_broken_runner_said_of_its_fault_is_where_it_is_said_to_be(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def breaks(argv: tuple[str, ...]) -> None:
+        at = argv.index("--token")
+        folder = RunFolder(Path(argv[at - 1]))
+        folder.errors.write_text("Traceback\n")
+        folder.refuse(argv[at + 1], InputError("runner-broken", file=str(folder.errors)))
+
+    monkeypatch.setattr(launch, "_by_fork", breaks)
+    monkeypatch.setattr(launch, "_by_systemd", lambda _, argv: breaks(argv))
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    assert launch.main(order_of(tmp_path)) == 2
+    told = msgspec.json.decode(capsys.readouterr().err, type=Refusal)
+    assert (told.code, Path(str(told.params["file"])).read_text()) == ("runner-broken", "Traceback\n")
+    assert client.runs() == ()
+
+
+def test_a_system_without_proc_is_no_fault_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(launch, "_PROC", tmp_path / "proc/self/fd")
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    assert launch.main(order_of(tmp_path)) == 3
+    assert msgspec.json.decode(capsys.readouterr().err, type=Refusal).code == "proc-missing"
+    assert client.runs() == ()
 
 
 def test_callers_that_say_nothing_keep_no_other_from_being_heard(state: Path, tmp_path: Path) -> None:

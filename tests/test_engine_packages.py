@@ -15,6 +15,7 @@ from steps.managers.apt import Apt
 from steps.managers.base import Change, Installed, Kept, Simulation, Snapshot
 from steps.managers.preflight import check_return
 from steps.model.action import Packages
+from steps.model.base import Phrase
 from tests.test_managers import Answers
 
 ACTION = Packages(id="a.install", title="t", manager="apt", install=("driver",))
@@ -53,6 +54,14 @@ def test_a_way_back_that_would_remove_more_is_refused_with_the_names() -> None:
         check_return(ACTION, simulation, frozenset(("driver",)))
     assert (caught.value.code, caught.value.params["packages"]) == ("undo-removes", "nvtop")
     check_return(ACTION, simulation, frozenset(("driver", "nvtop")))
+
+
+@pytest.mark.parametrize(("status", "key"), [(127, "engine.failed.missing"), (None, "manager.apt.silent")])
+def test_a_manager_that_is_not_there_or_does_not_answer_is_said_to_be_so(status: int | None, key: str) -> None:
+    host = Answers({"apt-get": Result(status=status)})
+    for problem in (apt_state.simulate(ACTION, host).problem, apt_state.foresee(("apt-get", "install", "libs=1"), host).problem):
+        assert isinstance(problem, Phrase)
+        assert problem.key == key
 
 
 def test_a_way_back_never_removes_what_is_protected() -> None:

@@ -114,7 +114,7 @@ def test_a_relative_runtime_folder_is_no_place_for_sockets_and_credentials(monke
     assert str(socket_folder(root=False, owner=owner)) == "/tmp/bringup-54321"
 
 
-@pytest.mark.parametrize("told", ["²", "4294967295", "99999999999", "-1", " 0", ""])
+@pytest.mark.parametrize("told", ["²", "4294967295", "99999999999", "54321", "-1", " 0", ""])
 def test_what_is_no_number_of_an_account_says_nothing_of_who_typed_sudo(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUDO_UID", told)
     assert person_uid() == os.geteuid()

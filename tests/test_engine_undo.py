@@ -234,6 +234,35 @@ def test_a_killed_undo_is_not_gone_on_with_by_a_resume() -> None:
     assert undone(handle).status == "undone"
 
 
+def test_an_undo_that_asks_stays_an_undo_and_is_not_gone_on_with_when_it_is_killed(tmp_path: Path) -> None:
+    file = tmp_path / "conf"
+    asking = Command(argv=stand_in("asks", "twice"))
+    handle = ran(Write(id="a.one", title="t", path=str(file), text="x"), Run(id="a.two", title="t", argv=("true",), undo=(asking,)))
+    handle.undo()
+    first = wait_until(handle, lambda state: state.prompt is not None).prompt
+    assert first is not None
+    for order in (handle.pause, handle.proceed, handle.cancel):
+        with pytest.raises(InputError) as caught:
+            order()
+        assert caught.value.code == "undo-runs"
+    handle.answer(first.seq, "alpha")
+    wait_until(handle, lambda state: state.prompt is None)
+    assert handle.state().status == "undoing"
+    wait_until(handle, lambda state: state.prompt is not None)
+    kill_runner(handle)
+    with pytest.raises(InputError) as caught:
+        handle.resume()
+    assert caught.value.code == "run-undone"
+    handle.undo()
+    asked = {first.seq, *(prompt.seq for prompt in (handle.state().prompt,) if prompt is not None)}
+    for answer in ("alpha", "beta"):
+        prompt = wait_until(handle, lambda state: state.prompt is not None and state.prompt.seq not in asked).prompt
+        assert prompt is not None
+        asked.add(prompt.seq)
+        handle.answer(prompt.seq, answer)
+    assert (ended(handle).status, file.exists()) == ("undone", False)
+
+
 def test_a_run_that_was_taken_back_has_no_verdict_and_no_start_line() -> None:
     rung = '{"id":"environment","state":"passed","because":"/srv/dl"}'
     document = f'{{"schema":"bringup/verify","version":1,"rungs":[{rung}],"findings":[]}}'

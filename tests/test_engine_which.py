@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import resource
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -186,6 +188,17 @@ def test_a_full_disk_refuses_a_start_and_leaves_no_folder(state: Path) -> None:
     with no_room(), pytest.raises(OSError, match="File too large"):
         create(plan, Origin(digest=digest(plan), owner=invoking_owner()))
     assert len(list((state / "runs").iterdir())) == 1
+
+
+def test_a_machine_without_a_temporary_folder_refuses_a_start_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> str:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "gettempdir", none)
+    with pytest.raises(PreflightError) as caught:
+        client.start(plan_of(works("a.one")), sudo=None)
+    assert (caught.value.code, caught.value.params["folder"]) == ("state-unusable", "/tmp")
 
 
 def test_a_full_disk_refuses_an_undo_before_it_begins() -> None:

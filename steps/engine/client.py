@@ -88,7 +88,8 @@ def _order_file(order: Order) -> str:
             Path(name).unlink(missing_ok=True)
             raise
     except OSError as error:
-        error.filename = error.filename or tempfile.gettempdir()
+        # Where no temporary folder can be written in, asking for one fails a second time.
+        error.filename = error.filename or tempfile.tempdir or "/tmp"  # noqa: S108 - a name in a message
         raise state_unusable(error) from error
     return name
 

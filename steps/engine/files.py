@@ -13,6 +13,7 @@ import msgspec
 from steps.engine.command import judge, run_command
 from steps.engine.context import Context, Outcome
 from steps.engine.durable import make_folder, open_new, write_at_once, write_whole
+from steps.engine.mounts import expect_mounted, mount_above
 from steps.errors import PreflightError
 from steps.host.base import Host
 from steps.host.files import MOST_BYTES
@@ -36,6 +37,8 @@ class FileBefore(Record):
     """"uid:gid"."""
     written: str = ""
     """The SHA-256 of what the action writes: a file that is something else now was changed by somebody."""
+    mount: str | None = None
+    """The mount point that it lies on; `None` for the system's own disk."""
 
 
 # --- there and back ---------------------------------------------------------------------------------
@@ -51,6 +54,7 @@ def put_back(action: Write, context: Context) -> Outcome:
     """Put the file back as it was; what somebody changed since is kept beside the backup."""
     folder = context.folder.kept(action.id)
     state = msgspec.json.decode((folder / "undo.json").read_bytes(), type=FileBefore)
+    expect_mounted(state.mount)
     now = _content(action, state.path, context)
     was = (folder / "before").read_bytes() if state.existed else None
     # As it was before is nobody's change: an undo that was cut off had put it back, or a person has.
@@ -102,7 +106,8 @@ def _register(action: Write, data: bytes, context: Context) -> FileBefore:
             write_whole(folder / "before", now, 0o600)
         mode, owner = _marks(path, context.host)
         made = _missing_folders(path, context.host)
-        state = FileBefore(path=path, existed=now is not None, made=made, mode=mode, owner=owner, written=_digest(data))
+        mount = mount_above(path, context.host.root)
+        state = FileBefore(path=path, existed=now is not None, made=made, mode=mode, owner=owner, written=_digest(data), mount=mount)
     write_whole(known, msgspec.json.encode(state), gid=context.owner.gid)
     context.journal.append("registered", action.id)
     return state

@@ -161,8 +161,9 @@ def _run_changes(state: RunState, entry: Entry) -> Mapping[str, Any]:
 
 
 def _unasked(state: RunState) -> Mapping[str, Any]:
-    """Return what changes when no question is open any more: a pause outlasts it."""
-    return {"status": "paused" if state.held else "running", "prompt": None}
+    """Return what changes when no question is open any more: a pause outlasts it, and an undo is one still."""
+    at_work = "running" if state.undoing_since is None else "undoing"
+    return {"status": "paused" if state.held else at_work, "prompt": None}
 
 
 def _cut_off(action: ActionState) -> ActionState:

@@ -52,6 +52,9 @@ _FAREWELL = 5.0
 """So long may a runner that refused take to be gone; seconds."""
 _ROOM = 64 << 10
 """So much must fit where a run is kept before it is gone on with; bytes."""
+_BROKEN = "runner-broken"
+_PROC = Path("/proc/self/fd")
+"""Where descriptors have names; a root that was entered by hand may have none of it."""
 _CARRIED = (STATE_VARIABLE, "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "PATH", "HOME")
 
 
@@ -91,6 +94,8 @@ def _options(arguments: list[str]) -> argparse.Namespace:
 
 def _begun(options: argparse.Namespace) -> RunFolder:
     """Return the folder of the run once a runner is at work on it; raises `PreflightError` where nothing can be kept."""
+    if not _PROC.exists():
+        raise PreflightError("proc-missing", path="/proc")
     try:
         if options.run:
             folder, words = _known(options)
@@ -100,8 +105,10 @@ def _begun(options: argparse.Namespace) -> RunFolder:
         folder = _new(options.order, options.digest, options.carried)
         try:
             start(folder, _manner(options))
-        except BringupError:
-            _forget(folder)
+        except BringupError as error:
+            if error.code != _BROKEN:
+                # What it said of its fault lies there.
+                _forget(folder)
             raise
         return folder
     except OSError as error:

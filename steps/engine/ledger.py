@@ -26,6 +26,8 @@ class PathsBefore(Record):
     existed: tuple[str, ...] = ()
     real: Mapping[str, str] = {}
     """Where a path lay that was a link into nothing: what was made there goes, and the link stays."""
+    mounts: Mapping[str, str] = {}
+    """The mount point of a path that lies on another disk than the system."""
 
 
 def order(plan: Plan, entries: Iterable[Entry]) -> tuple[AnyAction, ...]:

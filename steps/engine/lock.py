@@ -30,15 +30,18 @@ class Holder(Record):
 
 
 def is_held(path: Path) -> bool:
-    """Return whether somebody holds `path`; `False` when there is no such file or it may not be read."""
+    """Return whether a run holds `path`; `False` when there is no such file or it may not be read.
+
+    Whoever may read the file may lock it against writers, and is no run for that.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        # A read lock is asked for, which is enough to meet a write lock and needs no write permission.
+        # To ask for a write lock needs no write permission.
         asked = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
-        return bool(struct.unpack(_FLOCK, asked[: struct.calcsize(_FLOCK)])[0] != fcntl.F_UNLCK)
+        return bool(struct.unpack(_FLOCK, asked[: struct.calcsize(_FLOCK)])[0] == fcntl.F_WRLCK)
     finally:
         os.close(descriptor)
 
@@ -92,6 +95,8 @@ def take_target(path: Path, me: Holder) -> int:
         with contextlib.suppress(FileExistsError):
             make_folder(path.parent, 0o755)
     descriptor = try_take(path, 0o644)
+    if descriptor is None and not is_held(path) and (descriptor := try_take(path, 0o644)) is None and not is_held(path):
+        raise Busy("lock-foreign", path=str(path))
     if descriptor is None:
         # A holder that ends between the two questions leaves nobody to name; it is told as it was.
         raise busy(holder(path) or Holder(run="?", user="?", started=time.time()))

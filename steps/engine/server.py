@@ -27,6 +27,7 @@ MOST_TYPED = 4000
 RUN_OVER = "run-over"
 """The answer of a runner that only writes down its end: a new one has to be started."""
 _PATIENCE = 5.0
+_BREATH = 0.1
 _CALLERS = 32
 """So many may be connected and silent at once: they must not keep others from being heard."""
 Word = Literal["answer", "keys", "cancel", "pause", "continue", "retry", "skip", "hello"]
@@ -106,9 +107,13 @@ class Server:
                 with caller, contextlib.suppress(OSError, BringupError):
                     caller.send(msgspec.json.encode(self._respond(caller)))
             if self._socket in ready:
-                caller, _ = self._socket.accept()
-                caller.settimeout(_PATIENCE)
-                callers[caller] = time.monotonic() + _PATIENCE
+                try:
+                    caller, _ = self._socket.accept()
+                    caller.settimeout(_PATIENCE)
+                    callers[caller] = time.monotonic() + _PATIENCE
+                except OSError:
+                    # No descriptor is left for one more; those that wait go, or it waits in the queue.
+                    time.sleep(_BREATH)
             _let_go(callers)
 
     def _respond(self, connection: socket.socket) -> Response:

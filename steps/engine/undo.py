@@ -15,6 +15,7 @@ from steps.engine.files import put_back, real_path, take_away
 from steps.engine.folder import all_folders
 from steps.engine.journal import Unwritten
 from steps.engine.ledger import PathsBefore, paths_of
+from steps.engine.mounts import expect_mounted, mount_above
 from steps.engine.packages import PackagesBefore, changed, read_after, read_before, repair, return_folder, unreadable
 from steps.engine.since import asked_for_since, refuse_held_since
 from steps.errors import BringupError
@@ -46,7 +47,8 @@ def register(action: Run | Service, context: Context) -> None:
         case Run():
             real = {path: real_path(path, context.host) for path in paths_of(action)}
             existed = tuple(path for path, lies in real.items() if context.host.exists(lies) is not False)
-            state = PathsBefore(existed=existed, real={path: lies for path, lies in real.items() if lies != path})
+            mounts = {path: mount for path, lies in real.items() if (mount := mount_above(lies, context.host.root)) is not None}
+            state = PathsBefore(existed=existed, real={path: lies for path, lies in real.items() if lies != path}, mounts=mounts)
         case Service():
             enabled, active = (context.host.run(("systemctl", word, action.unit)).status for word in ("is-enabled", "is-active"))
             state = ServiceBefore(enabled=None if enabled is None else enabled == 0, active=None if active is None else active == 0)
@@ -141,7 +143,8 @@ def _way_back(action: Packages, context: Context, tool: PackageManager, state: P
     lost = tuple(path for path in state.modules if not _is_there(path, context))
     if lost:
         return failed(phrase("engine.failed.module-lost", path=lost[0]))
-    return Outcome(status="undone" if commands else "kept", params={"changed": " ".join(left)} if left else {})
+    # An undo that was cut off had perhaps done all of it: what the run changed is back, whoever did that.
+    return Outcome(status="undone" if ours else "kept", params={"changed": " ".join(left)} if left else {})
 
 
 def forget_kept(context: Context) -> None:
@@ -194,6 +197,8 @@ def _commands(action: Run, context: Context) -> Outcome:
     data = (context.folder.kept(action.id) / "undo.json").read_bytes()
     before = msgspec.json.decode(data, type=PathsBefore)
     left = False
+    for mount in before.mounts.values():
+        expect_mounted(mount)
     context.spool_line(action.id, TAKEN_BACK)
     for step in action.undo:
         if isinstance(step, Unqueue) and not firmware.one_key_queued(context.host):

@@ -306,6 +306,8 @@ class Runner:
 
     def _handle(self, request: Request) -> str | None:
         """Do what a screen asks; return an error code when that cannot be."""
+        if self._undoing and request.word in ("cancel", "pause", "continue", "retry", "skip"):
+            return "undo-runs"
         match request.word:
             case "answer":
                 return self._context.desk.answer(request.seq, request.text)
@@ -324,8 +326,6 @@ class Runner:
                 return None
 
     def _stop(self) -> str | None:
-        if self._undoing:
-            return "undo-runs"
         if not self._context.switches.cancelled.is_set():
             self._cancel()
             self._lanes.wake()

@@ -12,9 +12,6 @@ from typing import Literal
 _FIRST_OF_PEOPLE = 100
 """Groups below are the system's own on every distribution, such as `staff`, which may write /usr/local on Debian; `users` is 100."""
 
-_NOBODYS = 2**32 - 1
-"""The number that means "no user" to the kernel; accounts have smaller ones."""
-
 
 def secure(environ: MutableMapping[str, str]) -> None:
     """Leave in the PATH of a process of root's only what root alone can change; another person's process keeps its own.
@@ -33,9 +30,18 @@ def trusted(path: str) -> str:
 def person_uid() -> int:
     """Return who is at the keyboard: behind sudo the one who typed it, otherwise this process's user."""
     told = os.environ.get("SUDO_UID", "")
-    # Anybody may set the variable: what is no number of an account says nothing.
-    number = int(told) if told.isascii() and told.isdigit() else _NOBODYS
-    return number if os.geteuid() == 0 and number < _NOBODYS else os.geteuid()
+    # Anybody may set the variable: what is no account's number says nothing, and without an account there is no home to work in.
+    if os.geteuid() == 0 and told.isascii() and told.isdigit() and _has_account(int(told)):
+        return int(told)
+    return os.geteuid()
+
+
+def _has_account(uid: int) -> bool:
+    try:
+        pwd.getpwuid(uid)
+    except (KeyError, OverflowError):
+        return False
+    return True
 
 
 def person_home() -> str:

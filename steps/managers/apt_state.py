@@ -62,6 +62,9 @@ def parse_sizes(output: str) -> tuple[int | None, int | None]:
     return sum(int(size) for size in _URI.findall(output)), growth
 
 
+_NO_PROGRAM = 127
+
+
 def simulate(action: Packages, host: Host) -> Simulation:
     """Return what apt would do for `action`; two questions, since neither answers for both names and sizes."""
     told = _foretold(("install", *action.install), host)
@@ -75,6 +78,10 @@ def simulate(action: Packages, host: Host) -> Simulation:
 def _foretold(words: Argv, host: Host) -> Simulation:
     """Return the changes that `apt-get` with these words announces."""
     told = host.run(("apt-get", "-s", *words), timeout=_PROBE_SECONDS)
+    if told.status == _NO_PROGRAM:
+        return Simulation(problem=phrase("engine.failed.missing", program="apt-get"))
+    if told.status is None:
+        return Simulation(problem=phrase("manager.apt.silent"))
     if told.status != 0:
         return Simulation(problem=apt_messages.cause(told.stdout + told.stderr) or apt_messages.last_error(told.stderr))
     changes = parse_changes(told.stdout)

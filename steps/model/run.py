@@ -145,7 +145,8 @@ class RunSummary(Record):
 
 def is_taken_back(state: RunState) -> bool:
     """Return whether an undo of the run was begun: it is not gone on with, since that would do again what was taken back."""
-    return state.status in ("undoing", "undone", "undo-failed")
+    # Its status alone does not tell: an undo asks, too, and its next turn was perhaps cut off before it could say what it is.
+    return state.undoing_since is not None or state.status in ("undoing", "undone", "undo-failed")
 
 
 def left_out(actions: Iterable[AnyAction], state: RunState) -> tuple[AnyAction, ...]:

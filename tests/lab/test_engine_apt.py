@@ -227,6 +227,20 @@ def edited_between_two_undos() -> None:
     assert "/etc/lab-extra.conf was changed since and is left alone" in output(handle, "a.install")
 
 
+def killed_undo() -> None:
+    """An undo is killed at its last command, which goes on: the next one waits for it and says that the packages are taken back."""
+    before = snapshot()
+    handle = install("lab-ok")
+    assert ended(handle, 60).status == "done"
+    handle.undo()
+    wait_until(handle, lambda _: "--purge lab-ok" in output(handle, "a.install"), 60)
+    kill_runner(handle)
+    handle.undo()
+    state = ended(handle, 60)
+    assert (state.status, statuses(state)["a.install"]) == ("undone", "undone"), (state, output(handle, "a.install"))
+    assert snapshot() == before
+
+
 def interrupted() -> None:
     """The manager is killed under a runner that lives, as by the kernel for want of memory: a resume mends dpkg first."""
     seconds(30)
@@ -419,6 +433,7 @@ _SCENES = (
     depended_on,
     by_hand_since,
     edited_between_two_undos,
+    killed_undo,
     interrupted,
     waited_for,
     mounted,
