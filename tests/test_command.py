@@ -121,7 +121,8 @@ def test_apply_without_a_terminal_wants_yes(tmp_path: Path) -> None:
 
 
 def test_chinese_is_spoken_by_flag_variable_and_locale() -> None:
-    for words, environ in ((("--lang", "zh_CN"), {}), ((), {"BRINGUP_LANG": "zh_CN"}), ((), {"LC_ALL": "zh_CN.UTF-8"})):
+    told: tuple[dict[str, str], ...] = ({"BRINGUP_LANG": "zh_CN"}, {"BRINGUP_LANG": "zh"}, {"LC_ALL": "zh_CN.UTF-8"}, {"LANG": "zh_TW"})
+    for words, environ in ((("--lang", "zh_CN"), {}), *(((), environ) for environ in told)):
         assert "这里没有运行" in bringup("attach", "0101-zz", *words, environ=environ).stderr
 
 
@@ -155,6 +156,7 @@ def test_a_rehearsal_of_the_recommendation_touches_nothing_and_ends_well(tmp_pat
     assert ended.returncode == run["exit"] == 0, ended.stderr
     assert run["state"] == "done"
     assert {one["state"] for one in run["actions"]} == {"done"}
+    assert run["findings"] == document("plan", "--machine", str(GPU_BOX), state=tmp_path)["findings"] != []
     listed = document("runs", state=tmp_path)["runs"]
     assert [one["id"] for one in listed] == [run["run"]]
 
