@@ -33,6 +33,7 @@ def stamped(stamp: str) -> str:
 
 FORMS: dict[str, bytes] = {
     "plain": MISMATCH.encode(),
+    "one-line": (MISMATCH.replace("\n", " ").strip() + "\n").encode(),
     "dmesg": stamped("[    5.559842] ").encode(),
     "dmesg-goes-on": MISMATCH.replace("\nNVRM: ", "\n               NVRM: ").replace("NVRM: API", "[ 5.559842] NVRM: API").encode(),
     "dmesg-caller": stamped("[    5.559842] [   T1946] ").encode(),

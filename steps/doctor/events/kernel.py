@@ -21,7 +21,7 @@ class ApiMismatch(Event):
 
 @parses(
     rf"API mismatch: the client(?: '(?P<program>[^']*)'(?: \(pid \d+\))?)? has the version (?P<client>{_VERSION}), "
-    rf"but this kernel module has the version (?P<module>{_VERSION})",
+    rf"but (?:NVRM: )?this kernel module has the version (?P<module>{_VERSION})",
     "API mismatch",
     lines=6,
 )
