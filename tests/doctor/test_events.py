@@ -74,6 +74,12 @@ def test_a_message_is_one_event_in_every_form(form: str) -> None:
     assert [(event.client, event.module) for event in found if event.client] == [("515.48.07", "510.73.05")]
 
 
+@pytest.mark.parametrize("cut", ["has the version 515.48.07", "515.48.07, but\n", "NVRM: this kernel", "has the version 510"])
+def test_a_message_that_was_cut_in_the_middle_tells_what_stands_before_the_cut(cut: str) -> None:
+    found = events(MISMATCH[: MISMATCH.index(cut) + len(cut)]).all(ApiMismatch)
+    assert [(event.client, event.module) for event in found] == [("515.48.07", None)]
+
+
 def test_where_a_block_ends_does_not_matter() -> None:
     text = (b"noise\n" * 50 + MISMATCH.encode() + b"noise\n" * 50) * 2
     for size in (1, 7, 64, 313):
