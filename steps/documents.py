@@ -200,6 +200,12 @@ def run(run_id: str, planned: Iterable[AnyAction], state: RunState, found: Itera
     return document(verb, body)
 
 
+def refused(found: Iterable[Finding], language: Language) -> Document:
+    """Return the document of an `apply` that was not started: what was found forbids it."""
+    body = {"run": None, "state": "refused", "exit": 3, "actions": [], "findings": [finding(one, language) for one in found]}
+    return document("apply", body)
+
+
 def verdict(rungs: Iterable[Rung], found: Iterable[Finding], language: Language) -> Document:
     """Return the `verify` document; `detail` and `phrases` are beyond the contract and feed the proof screen."""
     shown_rungs = [as_document(one, say(language, one.because), say(language, one.detail)) for one in rungs]

@@ -114,6 +114,27 @@ def test_a_plan_that_cannot_be_made_is_not_called_done(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout.splitlines()[0]) == (1, text.say("en", phrase("cli.nothing-possible")))
 
 
+def test_an_apply_that_is_refused_prints_what_forbids_it(tmp_path: Path) -> None:
+    profile = tmp_path / "impossible.toml"
+    profile.write_text('schema = 1\n[nccl]\ninterface = "nope0"\n')
+    ended = bringup("apply", "--yes", "--json", "--offline", "--profile", str(profile), "--machine", str(GPU_BOX), state=tmp_path)
+    told = json.loads(ended.stdout)
+    assert (ended.returncode, told["schema"], told["run"], told["exit"]) == (3, "bringup/apply", None, 3)
+    assert "nccl-interface-missing" in [one["code"] for one in told["findings"] if one["severity"] == "error"]
+    assert document("runs", state=tmp_path)["runs"] == []
+
+
+def test_a_report_in_json_is_one_document_beside_the_files_that_were_asked_for(tmp_path: Path) -> None:
+    page = tmp_path / "box.html"
+    ended = bringup("report", "--json", "--html", str(page), "--machine", str(GPU_BOX), state=tmp_path)
+    assert json.loads(ended.stdout)["schema"] == "bringup/report"
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert page.with_suffix(".md").exists()
+    card = document("report", "--mok", "--machine", str(GPU_BOX), state=tmp_path)
+    assert card["schema"] == "bringup/report"
+    assert "MOK Manager" in card["card"]
+
+
 def test_apply_without_a_terminal_wants_yes(tmp_path: Path) -> None:
     ended = bringup("apply", "--machine", str(GPU_BOX), state=tmp_path)
     assert ended.returncode == 2
