@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from steps.catalog.rules import source_of
 from steps.model.action import AnyAction, Keep, Manual, Packages, Reboot, RemovePath, Run, Service, Write
 from steps.model.base import Phrase, phrase
 from steps.model.finding import Finding, Patch
 from steps.model.machine import Machine
 from steps.model.plan import Plan
 from steps.model.profile import as_tables
-from steps.model.run import RunState, RunSummary
+from steps.model.run import ActionState, RunState, RunSummary
 from steps.model.verdict import Rung, as_document
 from steps.text import Language, say, say_finding
 
@@ -50,7 +51,7 @@ def finding(found: Finding, language: Language) -> Document:
         "because": [say(language, fact) for fact in found.because],
         "remedy": say_finding(language, found, "remedy"),
         "fix": nested(found.fix) if found.fix else None,
-        "source": found.source,
+        "source": found.source or source_of(found.code),
     }
 
 
@@ -94,15 +95,15 @@ def advice(found: Recommendation, language: Language) -> Document:
     return document("recommend", body)
 
 
-def action(one: AnyAction, language: Language) -> Document:
-    """Return one action of a plan."""
+def action(one: AnyAction, planned: Plan, language: Language) -> Document:
+    """Return one action of the plan that it is part of."""
     # The package managers come along with it; only a plan needs them.
     from steps.managers import shown
 
     return {
         "id": one.id,
         "title": say(language, one.title),
-        "why": say(language, one.why),
+        "why": why(one, planned, language),
         "lane": one.lane,
         "as": one.by,
         "run": list(shown.run(one)) or None,
@@ -113,6 +114,15 @@ def action(one: AnyAction, language: Language) -> Document:
         "reboot": isinstance(one, Reboot),
         "undo": undo(one, language),
     }
+
+
+def why(one: AnyAction, planned: Plan, language: Language) -> str:
+    """Return what an action is for: its own reason, else the next one that cannot begin before it."""
+    reason = one.why or (one.reason if isinstance(one, Reboot) else "")
+    if reason:
+        return say(language, reason)
+    waits = next((other for other in planned.actions if one.id in other.needs and other.lane != "proof"), None)
+    return say(language, phrase("cli.why.asked") if waits is None else phrase("cli.why.needed", title=say(language, waits.title)))
 
 
 def undo(one: AnyAction, language: Language) -> str:
@@ -144,7 +154,7 @@ def plan(planned: Plan, found: Iterable[Finding], language: Language) -> Documen
     """Return the `plan` document."""
     return document(
         "plan",
-        {"actions": [action(one, language) for one in planned.actions], "findings": [finding(one, language) for one in found]},
+        {"actions": [action(one, planned, language) for one in planned.actions], "findings": [finding(one, language) for one in found]},
     )
 
 
@@ -168,8 +178,9 @@ def summary(run: RunSummary, language: Language = "en") -> Document:
     }
 
 
-def run(run_id: str, state: RunState, found: Iterable[Finding], language: Language, verb: str) -> Document:
-    """Return the document of `apply`, `attach`, `resume` and `undo`."""
+def run(run_id: str, planned: Iterable[AnyAction], state: RunState, found: Iterable[Finding], language: Language, verb: str) -> Document:
+    """Return the document of `apply`, `attach`, `resume` and `undo`: every action that was planned, what was not begun as waiting."""
+    waiting = {one.id: ActionState(id=one.id) for one in planned}
     actions = [
         {
             "id": one.id,
@@ -177,7 +188,7 @@ def run(run_id: str, state: RunState, found: Iterable[Finding], language: Langua
             "seconds": None if one.started is None or one.ended is None else round(one.ended - one.started, 3),
             "error": None if one.error is None else say(language, one.error),
         }
-        for one in state.actions.values()
+        for one in {**waiting, **state.actions}.values()
     ]
     body = {
         "run": run_id,
@@ -187,6 +198,12 @@ def run(run_id: str, state: RunState, found: Iterable[Finding], language: Langua
         "findings": [finding(one, language) for one in found],
     }
     return document(verb, body)
+
+
+def refused(found: Iterable[Finding], language: Language) -> Document:
+    """Return the document of an `apply` that was not started: what was found forbids it."""
+    body = {"run": None, "state": "refused", "exit": 3, "actions": [], "findings": [finding(one, language) for one in found]}
+    return document("apply", body)
 
 
 def verdict(rungs: Iterable[Rung], found: Iterable[Finding], language: Language) -> Document:

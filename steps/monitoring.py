@@ -5,12 +5,13 @@ from __future__ import annotations
 from steps.catalog import guide, stack
 from steps.compat import container_plan, driver_packages, persistence_plan, toolkit_plan
 from steps.compat.case import Case
+from steps.compat.findings import named
 from steps.detect import measures
 from steps.managers import tool
 from steps.model.action import AnyAction, ManagerName, Service, installing
 from steps.model.base import Param, Words, phrase
 from steps.model.choice import Choice, Mark, Note, Option
-from steps.model.finding import Finding, Severity, StepKey
+from steps.model.finding import Finding, Patch, Severity, StepKey
 from steps.model.machine import Machine, judged
 from steps.model.plan import Target
 from steps.model.profile import Profile
@@ -130,24 +131,29 @@ def _hindrance(machine: Machine, answers: Profile, one: guide.Tool) -> Finding |
     if one.gpus and not vendors & set(one.gpus):
         knows = ", ".join(_MAKERS.get(vendor, vendor) for vendor in one.gpus)
         here = measures.cards(judged(machine))
-        return _said("monitoring-other-cards", one, knows=knows, cards=here) if vendors else _said("monitoring-needs-gpu", one)
+        return (
+            _said("monitoring-other-cards", one, here, knows=knows, cards=here)
+            if vendors
+            else _said("monitoring-needs-gpu", one, phrase("monitoring.because.no-gpu"))
+        )
     contained = machine.os.container not in (None, "none") or machine.os.wsl is True
     if one.how == "service" and (contained or machine.os.init not in (None, "systemd")):
-        return _said("monitoring-no-systemd", one)
+        return _said("monitoring-no-systemd", one, f"init: {machine.os.init or machine.os.container or 'wsl'}")
     if one.how == "packages" and (_manager(machine) is None or machine.os.id not in one.packages):
-        return _said("monitoring-no-package", one)
+        return _said("monitoring-no-package", one, named(Case(machine, answers).system))
     if one.repository and Case(machine, answers).repository is None:
-        return _said("monitoring-no-package", one)
+        return _said("monitoring-no-package", one, named(Case(machine, answers).system))
     if _names(machine, answers, one) is None:
-        return _said("monitoring-needs-driver", one)
+        return _said("monitoring-needs-driver", one, phrase("monitoring.because.no-driver", state=machine.driver.state))
     return None
 
 
-def _said(code: str, one: guide.Tool, **more: str) -> Finding:
+def _said(code: str, one: guide.Tool, because: Words, **more: str) -> Finding:
     """Return a finding about one tool; asked for in vain it is left out of the plan, and nothing else depends on it."""
     severity: Severity = "warning" if code in _IMPOSSIBLE else "info"
     params = {"tool": one.label, **more}
-    return Finding(code=code, severity=severity, step=KEY, subject=one.label, params=params, source=one.source, fix={one.key: None})
+    fix: Patch = {one.key: None}
+    return Finding(code=code, severity=severity, step=KEY, subject=one.label, params=params, because=(because,), source=one.source, fix=fix)
 
 
 def _manager(machine: Machine) -> ManagerName | None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from steps import nccl, resources
+from steps.compat.candidates import python_candidates
+from steps.compat.case import Case
+from steps.compat.search import common_pythons
 from steps.model.action import AnyAction, Manual, Reboot, Run
 from steps.model.base import phrase
 from steps.model.finding import Finding
 from steps.model.machine import Machine
 from steps.model.plan import Plan, Target, distinct
-from steps.model.profile import Profile
+from steps.model.profile import Profile, answered
 from steps.registry import SETUP, steps_of
 
 PROOF = "verify"
@@ -29,11 +32,24 @@ def make_plan(machine: Machine, answers: Profile, target: Target, made: float) -
 
     `made` is the time of making, in seconds since the epoch.
     """
+    answers = _with_python(machine, answers, target)
     actions = _reboot_last(tuple(action for step in steps_of(SETUP, machine) for action in step.actions(machine, answers, target)))
     actions = _look_before_reboot(actions, target)
     if any(not isinstance(action, Manual) for action in actions):
         actions += (_proof(actions, target),)
     return distinct(Plan(made=made, target=target, profile=answers, actions=actions))
+
+
+def _with_python(machine: Machine, answers: Profile, target: Target) -> Profile:
+    """Return the answers with the Python that fits their frameworks best, where they name none and none is known to be installed.
+
+    What is installed decides else; a recorded machine has no interpreters that could be asked.
+    """
+    if not answers.frameworks or answers.environment.python or target.installer.pythons:
+        return answers
+    case = Case(machine, answers)
+    fitting = python_candidates(case, common_pythons(case))
+    return answered(answers, {"environment.python": fitting[0]}) if fitting else answers
 
 
 def _reboot_last(actions: tuple[AnyAction, ...]) -> tuple[AnyAction, ...]:

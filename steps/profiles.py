@@ -22,7 +22,7 @@ else:
     import tomli as tomllib
 
 _SCHEMA = 1
-_TABLE = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]")
+_TABLE = re.compile(r"^\s*\[{1,2}\s*([^\[\]]+?)\s*\]")
 _KEY = re.compile(r"""^\s*(?:"([^"]*)"|'([^']*)'|([A-Za-z0-9_.-]+))\s*=""")
 _MADE_FOR = "# made for: "
 _OPEN_TABLES = ("frameworks", "prompts")
@@ -62,7 +62,10 @@ def parse(text: str, name: str) -> Profile:
     except ValueError as error:  # tomllib's own, and Python's for a number of thousands of digits
         raise InputError("profile-syntax", file=name, detail=str(error)) from error
     schema = tables.get("schema", _SCHEMA)
-    if type(schema) is not int or schema != _SCHEMA:
+    if type(schema) is not int:
+        detail = f"Expected `int`, got `{type(schema).__name__}`"
+        raise InputError("profile-type", file=name, line=_line(text, "schema"), key="schema", detail=detail)
+    if schema != _SCHEMA:
         raise InputError("profile-schema", file=name, line=_line(text, "schema"), found=str(schema), known=_SCHEMA)
     _refuse_unknown(tables, text, name)
     try:
@@ -200,10 +203,12 @@ def _type_error(problem: str, text: str, name: str) -> InputError:
 
 
 def _line(text: str, dotted: str) -> int:
-    """Return the line (from 1) on which a dotted key or a table stands; 1 when it cannot be found."""
-    for number, found in _keys(text):
-        if found == dotted or found.startswith(f"{dotted}."):
-            return number
+    """Return the line (from 1) on which a dotted key or a table stands, else that of the table around it; 1 when neither is found."""
+    while dotted:
+        for number, found in _keys(text):
+            if found == dotted or found.startswith(f"{dotted}."):
+                return number
+        dotted = dotted.rpartition(".")[0]  # a table that is written in one line
     return 1
 
 

@@ -126,6 +126,10 @@ def test_what_is_no_capture_is_refused_with_a_reason(data: bytes, tmp_path: Path
     assert caught.value.params["reason"]
 
 
+def test_a_capture_may_begin_with_a_byte_order_mark() -> None:
+    assert parse_capture(b"\xef\xbb\xbf" + json.dumps(GOOD).encode()) == parse_capture(json.dumps(GOOD).encode())
+
+
 def test_no_file_a_folder_a_pipe_and_a_giant_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with (tmp_path / "giant").open("wb") as giant:

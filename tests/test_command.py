@@ -114,6 +114,27 @@ def test_a_plan_that_cannot_be_made_is_not_called_done(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout.splitlines()[0]) == (1, text.say("en", phrase("cli.nothing-possible")))
 
 
+def test_an_apply_that_is_refused_prints_what_forbids_it(tmp_path: Path) -> None:
+    profile = tmp_path / "impossible.toml"
+    profile.write_text('schema = 1\n[nccl]\ninterface = "nope0"\n')
+    ended = bringup("apply", "--yes", "--json", "--offline", "--profile", str(profile), "--machine", str(GPU_BOX), state=tmp_path)
+    told = json.loads(ended.stdout)
+    assert (ended.returncode, told["schema"], told["run"], told["exit"]) == (3, "bringup/apply", None, 3)
+    assert "nccl-interface-missing" in [one["code"] for one in told["findings"] if one["severity"] == "error"]
+    assert document("runs", state=tmp_path)["runs"] == []
+
+
+def test_a_report_in_json_is_one_document_beside_the_files_that_were_asked_for(tmp_path: Path) -> None:
+    page = tmp_path / "box.html"
+    ended = bringup("report", "--json", "--html", str(page), "--machine", str(GPU_BOX), state=tmp_path)
+    assert json.loads(ended.stdout)["schema"] == "bringup/report"
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert page.with_suffix(".md").exists()
+    card = document("report", "--mok", "--machine", str(GPU_BOX), state=tmp_path)
+    assert card["schema"] == "bringup/report"
+    assert "MOK Manager" in card["card"]
+
+
 def test_apply_without_a_terminal_wants_yes(tmp_path: Path) -> None:
     ended = bringup("apply", "--machine", str(GPU_BOX), state=tmp_path)
     assert ended.returncode == 2
@@ -121,7 +142,8 @@ def test_apply_without_a_terminal_wants_yes(tmp_path: Path) -> None:
 
 
 def test_chinese_is_spoken_by_flag_variable_and_locale() -> None:
-    for words, environ in ((("--lang", "zh_CN"), {}), ((), {"BRINGUP_LANG": "zh_CN"}), ((), {"LC_ALL": "zh_CN.UTF-8"})):
+    told: tuple[dict[str, str], ...] = ({"BRINGUP_LANG": "zh_CN"}, {"BRINGUP_LANG": "zh"}, {"LC_ALL": "zh_CN.UTF-8"}, {"LANG": "zh_TW"})
+    for words, environ in ((("--lang", "zh_CN"), {}), *(((), environ) for environ in told)):
         assert "这里没有运行" in bringup("attach", "0101-zz", *words, environ=environ).stderr
 
 
@@ -155,6 +177,7 @@ def test_a_rehearsal_of_the_recommendation_touches_nothing_and_ends_well(tmp_pat
     assert ended.returncode == run["exit"] == 0, ended.stderr
     assert run["state"] == "done"
     assert {one["state"] for one in run["actions"]} == {"done"}
+    assert run["findings"] == document("plan", "--machine", str(GPU_BOX), state=tmp_path)["findings"] != []
     listed = document("runs", state=tmp_path)["runs"]
     assert [one["id"] for one in listed] == [run["run"]]
 

@@ -50,7 +50,7 @@ def test_capture_into_a_place_that_takes_no_file_is_said_and_no_bug_of_ours(plac
 def test_capture_with_json_prints_one_document_and_nothing_else(tmp_path: Path) -> None:
     file = tmp_path / "box.json"
     ended = bringup("capture", str(file), "--json", "--machine", str(GPU_BOX), state=tmp_path)
-    assert json.loads(ended.stdout) == {"schema": "bringup/captured", "version": 1, "file": str(file), "bytes": file.stat().st_size}
+    assert json.loads(ended.stdout) == {"schema": "bringup/capture", "version": 1, "file": str(file), "bytes": file.stat().st_size}
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
@@ -59,6 +59,13 @@ def test_an_empty_name_is_wrong_usage_and_never_the_live_machine(option: str, tm
     ended = bringup("plan", option, "", state=tmp_path)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert option in ended.stderr
+
+
+@pytest.mark.parametrize("verb", ["attach", "resume", "undo"])
+def test_an_empty_run_is_wrong_usage_and_never_the_newest_one(verb: str, tmp_path: Path) -> None:
+    ended = bringup(verb, "", "--yes", state=tmp_path)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "argument RUN" in ended.stderr or "RUN" in ended.stderr.splitlines()[-1]
 
 
 def test_a_profile_that_is_a_folder_or_bottomless_is_bad_input(tmp_path: Path) -> None:
@@ -207,6 +214,11 @@ def test_help_and_wrong_usage_are_in_the_language_of_the_call(tmp_path: Path) ->
     [
         (("apply", "--profile", "studnt"), "Did you mean the set student?"),
         (("aply",), "Did you mean apply?"),
+        (
+            ("recommend", "--machine", str(GPU_BOX), "--want", "python==2.7"),
+            "The tables hold no python 2.7; the newest that they hold is 3.",
+        ),
+        (("knowledge", "update", "--offline"), "Leave one of the two out."),
         (("recommend", "--machine", str(GPU_BOX), "--want", "pytorch"), "Did you mean `torch`?"),
         (
             ("recommend", "--machine", str(GPU_BOX), "--want", "tensorflow=3"),

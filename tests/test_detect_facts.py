@@ -469,6 +469,14 @@ def test_environments_are_found_where_the_plan_puts_them() -> None:
 # -- a card that goes away --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("written", "day"),
+    [("07/21/2026", "2026-07-21"), ("4/1/2014", "2014-04-01"), ("12/31/98", "1998-12-31"), ("13/40/2020", None), ("To be filled", None)],
+)
+def test_the_day_of_the_firmware_is_iso(written: str, day: str | None) -> None:
+    assert detect(recorded(files={"/sys/class/dmi/id/bios_date": f"{written}\n"})).firmware.bios_date == day
+
+
 class Vanishing(CapturedHost):
     """A machine whose card falls off the bus after a number of questions about it."""
 

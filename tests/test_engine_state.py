@@ -105,6 +105,15 @@ def test_the_fold_is_the_same_at_once_and_piece_by_piece() -> None:
         assert fold(entries[middle:], fold(entries[:middle])) == whole
 
 
+@pytest.mark.parametrize("status", ["undone", "kept", "failed"])
+def test_how_long_an_action_took_stays_true_when_it_is_taken_back_days_later(status: str) -> None:
+    done = (entry(1, "run-started"), entry(2, "action-started", "a"), entry(5, "action-finished", "a", "done"))
+    back = fold((*done, entry(90_000, "undo-started"), entry(90_001, "action-undone", "a", status)))
+    assert back.actions["a"] == ActionState(id="a", status=back.actions["a"].status, started=2.0, ended=5.0, undone=90_001.0)
+    assert back.actions["a"].status == status
+    assert fold((entry(90_002, "action-started", "a"),), back).actions["a"].undone is None
+
+
 def test_a_new_runner_finds_what_was_at_work_waiting_again() -> None:
     asked = entry(3, "prompt", "a", id="x", kind="line")
     state = fold([entry(1, "run-started"), entry(2, "action-started", "a"), asked, entry(4, "run-started")])

@@ -141,9 +141,10 @@ def test_every_finding_has_a_tag_a_sentence_and_a_remedy() -> None:
     missing = {}
     for code, file in finding_codes().items():
         homes = {key.split(".")[0] for key in ENGLISH if f".finding.{code}." in key}
-        parts = {part for home in homes for part in ("tag", "sentence") if f"{home}.finding.{code}.{part}" in ENGLISH}
-        if parts != {"tag", "sentence"}:
-            missing[code] = (file, sorted({"tag", "sentence"} - parts))
+        wanted = {"tag", "sentence", "remedy"}
+        parts = {part for home in homes for part in wanted if f"{home}.finding.{code}.{part}" in ENGLISH}
+        if parts != wanted:
+            missing[code] = (file, sorted(wanted - parts))
     assert missing == {}
 
 

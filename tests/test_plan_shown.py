@@ -13,9 +13,13 @@ from steps.host.opening import open_host
 from steps.managers.shown import brief, line
 from steps.model.action import Packages, installing
 from steps.model.plan import Installer, Plan, Target
+from steps.model.profile import Profile, answered
+from steps.model.run import ActionState, RunState
 from steps.text import Language
+from tests import scoring
 
 CARDS = Path(__file__).parent / "machines" / "article-rtx3090-5900x-u2004.json"
+REHEARSED = Target(rehearsal=True, installer=Installer(own_python="/usr/bin/python3"))
 LONGEST = 400
 """Five rows of 80 columns: the longest command that is one a person types."""
 
@@ -25,7 +29,7 @@ def made() -> Plan:
     machine = detect(open_host(str(CARDS), None))
     choices = solve.recommend(machine, ("torch",)).choices
     assert choices is not None
-    return planning.make_plan(machine, choices, Target(rehearsal=True, installer=Installer(own_python="/usr/bin/python3")), made=0.0)
+    return planning.make_plan(machine, choices, REHEARSED, made=0.0)
 
 
 @pytest.mark.parametrize("language", ["en", "zh_CN"])
@@ -57,3 +61,35 @@ def test_an_update_of_the_lists_has_nothing_to_take_back() -> None:
     assert documents.undo(lists, "en") == "nothing to take back"
     assert documents.undo(lists, "zh_CN") == "没有需要撤销的"
     assert documents.undo(installing("apt", "a.b", "t", ("jq",)), "en").startswith("puts every package back")
+
+
+@pytest.mark.parametrize("name", scoring.names())
+def test_every_action_says_what_it_is_for_and_how_it_is_taken_back(name: str) -> None:
+    here = scoring.machine(name)
+    answers = solve.recommend(here, ("torch", "cuda")).choices or solve.recommend(here).choices
+    assert answers is not None
+    made = planning.make_plan(here, answers, REHEARSED, made=0.0)
+    languages: tuple[Language, ...] = ("en", "zh_CN")
+    for language in languages:
+        actions = documents.plan(made, (), language)["actions"]
+        assert actions
+        assert [one["id"] for one in actions if not one["why"] or not one["undo"] or not one["title"]] == []
+
+
+def test_frameworks_without_a_python_get_the_one_that_fits_where_no_interpreter_is_known() -> None:
+    here = scoring.machine("rtx4090x4-epyc")
+    answers = answered(Profile(), {"frameworks.torch": "2.14.1", "frameworks.variant": "cu126"})
+    assert planning.make_plan(here, answers, REHEARSED, made=0.0).profile.environment.python == "3.12"
+    old = Target(rehearsal=True, installer=Installer(own_python="/usr/bin/python3.11", pythons={"3.11": "/usr/bin/python3.11"}))
+    made = planning.make_plan(here, answers, old, made=0.0)
+    assert made.profile.environment.python is None
+    assert any("/usr/bin/python3.11" in str(documents.action(one, made, "en")["run"]) for one in made.actions)
+
+
+def test_a_run_is_told_with_every_action_that_was_planned(made: Plan) -> None:
+    first = made.actions[0].id
+    state = RunState(status="running", actions={first: ActionState(id=first, status="done", started=1.0, ended=3.5)})
+    told = documents.run("1130-a", made.actions, state, (), "en", "attach")["actions"]
+    assert [one["id"] for one in told] == [one.id for one in made.actions]
+    assert told[0] == {"id": first, "state": "done", "seconds": 2.5, "error": None}
+    assert {(one["state"], one["seconds"]) for one in told[1:]} == {("waiting", None)}

@@ -143,7 +143,7 @@ def parser(language: Language = "en", *, helpful: bool = True) -> argparse.Argum
     added["apply"].add_argument("--detach", action="store_true", help=about("option.detach"))
     added["apply"].add_argument("--without-root", action="store_true", help=about("option.without-root"))
     for name in ("attach", "resume", "undo"):
-        added[name].add_argument("run", nargs="?", metavar="RUN", help=about("option.run"))
+        added[name].add_argument("run", nargs="?", type=_name, metavar="RUN", help=about("option.run"))
     added["verify"].add_argument("--of-run", action="store_true", help=argparse.SUPPRESS)
     added["verify"].add_argument("--nodes", type=_names, metavar="HOST,HOST", help=about("option.nodes"))
     added["verify"].add_argument("--burn", type=_seconds, nargs="?", const=_BURN, metavar="SECONDS", help=about("option.burn"))
@@ -158,7 +158,7 @@ def parser(language: Language = "en", *, helpful: bool = True) -> argparse.Argum
     added["doctor"].add_argument("--since", metavar="SECONDS", type=float, help=argparse.SUPPRESS)
     added["doctor"].add_argument("--proof", metavar="COMMAND", type=_name, help=argparse.SUPPRESS)
     added["report"].add_argument("--mok", action="store_true", help=about("option.mok"))
-    added["report"].add_argument("--html", metavar="FILE", help=about("option.html"))
+    added["report"].add_argument("--html", type=_name, metavar="FILE", help=about("option.html"))
     return top
 
 

@@ -19,6 +19,7 @@ from steps.managers.makers import activation
 from steps.managers.python import place
 from steps.model.action import KEY
 from steps.model.base import phrase
+from steps.model.finding import Finding
 from steps.model.plan import Plan
 from steps.model.run import LOG_IN_AGAIN, is_taken_back, left_out
 from steps.model.verdict import gpus_in
@@ -58,9 +59,9 @@ def apply(asked: Mapping[str, Any], environ: Mapping[str, str], console: Console
         raise PreflightError("key-needs-person")
     handle = runs.start(plan, privilege.sudo(), attended=attended, language=language)
     if not asked.get("detach"):
-        return follow_to_end(handle, console, "apply")
+        return follow_to_end(handle, console, "apply", found=found)
     if console.asked.json:
-        console.document(documents.run(handle.id, handle.state(), found, language, "apply"))
+        console.document(documents.run(handle.id, handle.plan.actions, handle.state(), found, language, "apply"))
     else:
         console.out(say(language, phrase("cli.detached", run=handle.id)))
     return 0
@@ -126,7 +127,7 @@ def _repaired(plan: Plan, cause: Diagnosis | None, console: Console) -> int:
         handle.undo(sudo=privilege.sudo())
         return follow_to_end(handle, console, "undo")
     if console.asked.json:
-        console.document(documents.run(handle.id, handle.state(), (), language, "apply"))
+        console.document(documents.run(handle.id, handle.plan.actions, handle.state(), (), language, "apply"))
     return code
 
 
@@ -192,8 +193,11 @@ def plain_wizard(console: Console, environ: Mapping[str, str]) -> int:
     return CANCELLED if handle is None else follow_to_end(handle, console, "apply")
 
 
-def follow_to_end(handle: RunHandle, console: Console, verb: str, *, last: bool = True) -> int:
-    """Follow the run as lines and return its exit code; with --json one document at the end, where it is the `last` that happens."""
+def follow_to_end(handle: RunHandle, console: Console, verb: str, *, last: bool = True, found: tuple[Finding, ...] = ()) -> int:
+    """Follow the run as lines and return its exit code; with --json one document at the end, where it is the `last` that happens.
+
+    `found` is what was found when its plan was made, for that document.
+    """
     asked = console.asked
     person = dialogue.ask if _on_terminal() and not asked.json else None
     write = console.err if asked.json else console.out
@@ -206,7 +210,7 @@ def follow_to_end(handle: RunHandle, console: Console, verb: str, *, last: bool 
         raise
     if asked.json:
         if last:
-            console.document(documents.run(handle.id, handle.state(), (), asked.language, verb))
+            console.document(documents.run(handle.id, handle.plan.actions, handle.state(), found, asked.language, verb))
     elif verb != "undo":
         _say_what_came_of_it(handle, console)
         if handle.state().status == "failed" and handle.plan.repairs is None:

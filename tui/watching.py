@@ -185,7 +185,8 @@ def focus(plan: Plan, state: RunState) -> int:
     for wanted in ("asks", "failed", "running"):
         if wanted in statuses:
             return statuses.index(wanted)
-    acted = [of(state, action.id).ended or of(state, action.id).started or 0.0 for action in plan.actions]
+    states = [of(state, action.id) for action in plan.actions]
+    acted = [one.undone or one.ended or one.started or 0.0 for one in states]
     latest = max(acted, default=0.0)
     return max((index for index, at in enumerate(acted) if at and at == latest), default=0)
 

@@ -169,6 +169,7 @@ def _afterwards(case: Case, target: Target) -> tuple[AnyAction, ...]:
         Run(
             id="driver.load",
             title=phrase("driver.action.load"),
+            why=phrase("driver.why.load"),
             lane="packages",
             argv=("modprobe", "nvidia"),
             needs=("driver.install",),
@@ -200,6 +201,7 @@ def _fabric(case: Case, target: Target) -> tuple[AnyAction, ...]:
             Service(
                 id="driver.fabric-service",
                 title=phrase("driver.action.fabric-start"),
+                why=why,
                 lane="packages",
                 unit=unit,
                 needs=("driver.load",),
@@ -214,6 +216,7 @@ def _fabric(case: Case, target: Target) -> tuple[AnyAction, ...]:
             Run(
                 id="driver.fabric-service",
                 title=phrase("driver.action.fabric-enable"),
+                why=why,
                 lane="packages",
                 argv=argv,
                 done_when=(enabled,),

@@ -8,7 +8,7 @@ from typing import Literal
 from steps.catalog.stack import Architecture
 from steps.catalog.versions import number
 from steps.compat.case import Case, Gpu
-from steps.model.base import Param, Words
+from steps.model.base import Param, Phrase, Words, phrase
 from steps.model.finding import Finding, Patch, Severity
 
 MINOR = "https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"
@@ -17,6 +17,11 @@ MINOR = "https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compati
 
 Bound = Literal["first", "last"]
 """The end of a window: what a card needs at least, or what still supports it."""
+
+
+def named(what: str) -> Phrase:
+    """Return the fact behind a finding about something that no table has: that it is here, or was asked for."""
+    return phrase("general.because.named", what=what)
 
 
 def beyond(case: Case, version: str, bound: Bound, what: Literal["branch", "cuda"]) -> Iterator[tuple[Gpu, Architecture, str]]:

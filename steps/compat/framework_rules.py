@@ -10,7 +10,7 @@ from steps.catalog.load import remembered
 from steps.catalog.versions import at_least, number
 from steps.compat import package_rules
 from steps.compat.case import Case
-from steps.compat.findings import framework_finding
+from steps.compat.findings import framework_finding, named
 from steps.compat.forward import library_version
 from steps.compat.wheels import (
     capability_floors,
@@ -51,7 +51,7 @@ def unknown_framework(case: Case) -> Found:
     """A release that is not in the tables."""
     wanted = {name: case.answers.frameworks[name] for name in catalog.BIG_THREE if name in case.answers.frameworks}
     return tuple(
-        framework_finding("unknown-version", "info", (), None, f"{name} {version}", what=f"{name} {version}")
+        framework_finding("unknown-version", "info", (named(f"{name} {version}"),), None, f"{name} {version}", what=f"{name} {version}")
         for name, version in wanted.items()
         if version.partition("+")[0] not in _known(name)
     )
@@ -61,7 +61,7 @@ def unknown_package(case: Case) -> Found:
     """A name that is not in the tables: an index may have something of that name, and we know nothing of it."""
     names = catalog.package_names()
     return tuple(
-        framework_finding("unknown-package", "info", (), None, name, package=name)
+        framework_finding("unknown-package", "info", (named(name),), None, name, package=name)
         for name in case.answers.frameworks
         if name != "variant" and name.lower().replace("_", "-") not in names
     )
@@ -72,7 +72,11 @@ def variant_unused(case: Case) -> Found:
     wanted = case.answers.frameworks
     if "variant" not in wanted or any(name in wanted for name in (*catalog.BIG_THREE, "torchvision", "torchaudio")):
         return ()
-    return (framework_finding("variant-unused", "warning", (), None, wanted["variant"], variant=wanted["variant"]),)
+    return (
+        framework_finding(
+            "variant-unused", "warning", (named(f"variant {wanted['variant']}"),), None, wanted["variant"], variant=wanted["variant"]
+        ),
+    )
 
 
 def no_such_variant(case: Case) -> Found:

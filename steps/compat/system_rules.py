@@ -7,7 +7,7 @@ import re
 from steps.catalog import stack
 from steps.catalog.versions import at_least, line, number
 from steps.compat.case import Case, archive_name
-from steps.compat.findings import driver_finding
+from steps.compat.findings import driver_finding, named
 from steps.compat.next_boot import kernel_by_itself
 from steps.model.base import Words, phrase
 from steps.model.finding import Finding, Patch
@@ -20,14 +20,19 @@ def unknown_distro(case: Case) -> Found:
     """A distribution that is not in the tables."""
     if case.distribution is not None or case.machine.os.id is None:
         return ()
-    return (driver_finding(case, "unknown-distro", "info", (), None, subject=case.system, system=case.system),)
+    return (
+        driver_finding(
+            case, "unknown-distro", "info", (f"/etc/os-release: {case.machine.os.id}",), None, subject=case.system, system=case.system
+        ),
+    )
 
 
 def unknown_branch(case: Case) -> Found:
     """A driver branch that is not in the tables."""
     if case.driver.branch is None or case.driver.row is not None or case.driver.origin == "host":
         return ()
-    return (driver_finding(case, "unknown-version", "info", (), None, what=f"driver {case.driver.branch}"),)
+    what = f"driver {case.driver.branch}"
+    return (driver_finding(case, "unknown-version", "info", (named(what),), None, what=what),)
 
 
 def wsl_no_linux_driver(case: Case) -> Found:

@@ -190,6 +190,7 @@ def _path(version: str) -> Write:
     return Write(
         id="toolkit.path",
         title=phrase("toolkit.action.path", version=version),
+        why=phrase("toolkit.why.path"),
         lane="packages",
         needs=("toolkit.cuda",),
         path="/etc/profile.d/bringup-cuda.sh",

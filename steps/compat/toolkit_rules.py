@@ -9,7 +9,7 @@ from steps.catalog.versions import at_least, line, number
 from steps.compat import forward, library_rules
 from steps.compat.builds import line_needed
 from steps.compat.case import Case
-from steps.compat.findings import MINOR, Bound, beyond, toolkit_finding
+from steps.compat.findings import MINOR, Bound, beyond, named, toolkit_finding
 from steps.compat.wheels import brings_cuda
 from steps.model.base import Words, phrase
 from steps.model.finding import Finding, Severity
@@ -22,14 +22,17 @@ def unknown_cuda(case: Case) -> Found:
     wanted = case.answers.toolkit
     found: list[Finding] = []
     if case.cuda and case.cuda_row is None:
-        found.append(toolkit_finding(case, "unknown-version", "info", (), None, subject=f"CUDA {case.cuda}", what=f"CUDA {case.cuda}"))
+        found.append(_unknown(case, f"CUDA {case.cuda}"))
     if wanted.cudnn and wanted.cudnn != "none" and not library_rules.cudnn_lines(wanted.cudnn):
-        found.append(
-            toolkit_finding(case, "unknown-version", "info", (), None, subject=f"cuDNN {wanted.cudnn}", what=f"cuDNN {wanted.cudnn}")
-        )
+        found.append(_unknown(case, f"cuDNN {wanted.cudnn}"))
     if wanted.nccl and wanted.nccl != "none" and not library_rules.nccl_line(wanted.nccl):
-        found.append(toolkit_finding(case, "unknown-version", "info", (), None, subject=f"NCCL {wanted.nccl}", what=f"NCCL {wanted.nccl}"))
+        found.append(_unknown(case, f"NCCL {wanted.nccl}"))
     return (*found, *_not_installed(case, found))
+
+
+def _unknown(case: Case, what: str) -> Finding:
+    """Return that a line is not in the tables."""
+    return toolkit_finding(case, "unknown-version", "info", (named(what),), None, subject=what, what=what)
 
 
 def _not_installed(case: Case, unknown: list[Finding]) -> Found:
@@ -42,7 +45,7 @@ def _not_installed(case: Case, unknown: list[Finding]) -> Found:
     }
     lacking = (str(finding.params["what"]) for finding in unknown)
     return tuple(
-        toolkit_finding(case, "no-package-known", "warning", (), None, subject=what, what=what)
+        toolkit_finding(case, "no-package-known", "warning", (named(what),), None, subject=what, what=what)
         for what in lacking
         if not here[what.partition(" ")[0]]
     )

@@ -66,7 +66,7 @@ def _known(name: str, version: str) -> bool:
     if name == "variant":
         return any(row.name == version for release in catalog.torch_releases() for row in release.variant)
     if name == "python":
-        return any(version in release.pythons for release in catalog.torch_releases())
+        return version in _versions(name)
     if name in catalog.discontinued():
         return True
     return bool(need) and any(number(one)[: len(need)] == need for one in _versions(name))
@@ -79,6 +79,7 @@ def _versions(name: str) -> list[str]:
         "cuda": [version for row in stack.cudas().values() for version in (row.version, row.latest)],
         "cudnn": [row.latest for row in stack.cudnns()],
         "nccl": [row.version for row in stack.nccls()],
+        "python": [python for row in catalog.torch_releases() for python in row.pythons],
         "torch": [row.version for row in catalog.torch_releases()],
         "tensorflow": [row.version for row in catalog.tensorflow_releases()],
         "jax": [row.version for row in catalog.jax_releases()],
@@ -95,8 +96,7 @@ def neighbours(wish: Wish) -> list[str]:
     if wish.name == "variant":
         return _other_variants(wish.version)
     parts = {"driver": 1, "cuda": 2, "cudnn": 2, "nccl": 2, "python": 2}.get(wish.name, 9)
-    pythons = [python for release in catalog.torch_releases() for python in release.pythons] if wish.name == "python" else []
-    known = sorted({line(version, parts) for version in (pythons or _versions(wish.name))}, key=number)
+    known = sorted({line(version, parts) for version in _versions(wish.name)}, key=number)
     need = number(wish.version)
     here = max((at for at, version in enumerate(known) if number(version)[: len(need)] <= need), default=0)
     others = [at for at, version in enumerate(known) if number(version)[: len(need)] != need[:parts]]

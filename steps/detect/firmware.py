@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from datetime import date
 from typing import TYPE_CHECKING, Literal
 
 from steps.detect import pci
@@ -33,7 +34,7 @@ def firmware(host: Probes, accelerators: tuple[Accelerator, ...]) -> Firmware:
         board=_dmi(host, "board_name"),
         product=host.line(f"{_DMI}/product_name"),
         bios_version=_dmi(host, "bios_version"),
-        bios_date=_dmi(host, "bios_date"),
+        bios_date=_day(_dmi(host, "bios_date")),
         uefi=uefi,
         secure_boot=_secure_boot(host, uefi),
         iommu=_iommu(host),
@@ -49,6 +50,18 @@ def firmware(host: Probes, accelerators: tuple[Accelerator, ...]) -> Firmware:
 def _dmi(host: Probes, name: str) -> str | None:
     text = host.line(f"{_DMI}/{name}")
     return None if text is None or _FILLERS.fullmatch(text) else text
+
+
+def _day(text: str | None) -> str | None:
+    """Return a day of the firmware, which writes month/day/year, as ISO 8601; `None` for what is no day. Two digits are of 19xx."""
+    found = re.fullmatch(r"(\d{1,2})/(\d{1,2})/(\d{2}|\d{4})", text or "")
+    if found is None:
+        return None
+    month, day, year = (int(part) for part in found.groups())
+    try:
+        return date(year if year > 99 else 1900 + year, month, day).isoformat()
+    except ValueError:
+        return None
 
 
 SecureBoot = Literal["enabled", "disabled", "setup", "unsupported"]

@@ -9,9 +9,11 @@ from steps.detect import memory, pci, users
 from steps.detect.probes import Probes
 from steps.detect.smi import Smi
 from steps.host.local import NO_ANSWER
-from steps.model.base import Record
+from steps.model.base import Record, phrase
 from steps.model.finding import Finding, StepKey
 from steps.model.machine import Accelerator, Driver, Firmware, GpuUser, Memory, Os
+
+_DENIED = "Permission denied"
 
 
 class Seen(Record):
@@ -39,7 +41,13 @@ def gaps(host: Probes, seen: Seen) -> tuple[Finding, ...]:
 
 def _unknown_cards(cards: tuple[Accelerator, ...]) -> list[Finding]:
     return [
-        Finding(code="unknown-hardware", severity="info", step="hardware", subject=f"{card.pci_id} ({card.address})")
+        Finding(
+            code="unknown-hardware",
+            severity="info",
+            step="hardware",
+            subject=f"{card.pci_id} ({card.address})",
+            because=(f"PCI {card.address}: {card.pci_id}",),
+        )
         for card in cards
         if card.pci_id is not None and card.architecture is None and not card.integrated
     ]
@@ -49,7 +57,9 @@ def _unseen_bus(host: Probes, os: Os) -> list[Finding]:
     """Return a finding where neither sysfs nor lspci showed a bus: no card found there means nothing."""
     if os.wsl or pci.seen(host):
         return []
-    return [Finding(code="accelerators-unknown", severity="info", step="hardware", subject="PCI")]
+    return [
+        Finding(code="accelerators-unknown", severity="info", step="hardware", subject="PCI", because=(phrase("general.because.no-bus"),))
+    ]
 
 
 # -- sources that disagree --------------------------------------------------------------------------------------------
@@ -94,6 +104,7 @@ def _disagree(subject: str, first: tuple[str, str], second: tuple[str, str], ste
         step=step,
         subject=subject,
         params={"first": first[0], "by": first[1], "second": second[0], "other": second[1]},
+        because=(f"{first[1]}: {first[0]}", f"{second[1]}: {second[0]}"),
     )
 
 
@@ -103,27 +114,33 @@ def _disagree(subject: str, first: tuple[str, str], second: tuple[str, str], ste
 def _hanging(host: Probes) -> list[Finding]:
     """Return the probes that were stopped because they did not end."""
     hung = [" ".join(argv) for argv, result in host.answers() if NO_ANSWER in result.stderr]
-    return [Finding(code="probe-hangs", severity="info", step="hardware", subject=probe, params={"probe": probe}) for probe in hung]
+    return [
+        Finding(
+            code="probe-hangs", severity="info", step="hardware", subject=probe, params={"probe": probe}, because=(f"{probe}: {NO_ANSWER}",)
+        )
+        for probe in hung
+    ]
 
 
 def _needs_root(host: Probes, seen: Seen) -> list[Finding]:
     """Return what stays unknown only because its source is root's."""
     found: list[Finding] = []
     argv = memory.ASKED[0]
-    if seen.memory.type is None and "Permission denied" in host.run(argv).text:
-        found.append(_root_only(" ".join(argv), "DIMM"))
+    if seen.memory.type is None and _DENIED in host.run(argv).text:
+        found.append(_root_only(" ".join(argv), "DIMM", _DENIED))
     if seen.smi.trouble == "no-permission":
-        found.append(_root_only("nvidia-smi", "GPU"))
+        found.append(_root_only("nvidia-smi", "GPU", "Insufficient Permissions"))
     if users.partial(host, seen.users):
-        found.append(_root_only("/proc/*/fd", "GPU"))
+        found.append(_root_only("/proc/*/fd", "GPU", _DENIED))
     return found
 
 
-def _root_only(probe: str, facts: str) -> Finding:
+def _root_only(probe: str, facts: str, said: str) -> Finding:
     return Finding(
         code="probe-needs-root",
         severity="info",
         step="hardware",
         subject=probe.split(maxsplit=1)[0],
         params={"probe": probe, "facts": facts},
+        because=(f"{probe}: {said}",),
     )

@@ -181,11 +181,14 @@ def _action(before: ActionState, entry: Entry) -> ActionState:
             return msgspec.structs.replace(before, status="waiting")
         case "action-finished" | "action-undone":
             status = entry.status if entry.status in _ACTION_STATUSES else "failed"
+            undone = entry.kind == "action-undone"
             return msgspec.structs.replace(
                 before,
                 status=status,
                 started=before.started or entry.at,
-                ended=entry.at,
+                # How long it took stays true when it is taken back, days later maybe.
+                ended=before.ended if undone and before.ended is not None else entry.at,
+                undone=entry.at if undone else None,
                 asked=None,
                 waited=before.waited + (entry.at - before.asked if before.asked is not None else 0.0),
                 exit=_whole(entry.data.get("exit")),

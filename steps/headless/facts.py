@@ -97,7 +97,7 @@ def capture(console: Console, path: str) -> int:
     except OSError as error:
         raise InputError("file-not-written", file=path, reason=error.strerror or type(error).__name__) from error
     if console.asked.json:
-        console.document(documents.document("captured", {"file": path, "bytes": len(data)}))
+        console.document(documents.document("capture", {"file": path, "bytes": len(data)}))
         return DONE
     console.err(say(console.asked.language, phrase("cli.captured", file=path, kilobytes=len(data) // 1024)))
     return DONE

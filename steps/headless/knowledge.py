@@ -41,13 +41,15 @@ def knowledge(console: Console, environ: Mapping[str, str]) -> int:
 def update(console: Console, environ: Mapping[str, str], confirm: Confirm | None) -> int:
     """Read the indexes, show what would change, and keep it when the person says so; `confirm` is `None` without a terminal.
 
-    Raises `PreflightError` when nothing could be read, `InputError` where nobody can be asked, `Cancelled` for a no.
+    Raises `PreflightError` when nothing could be read, `InputError` where no network or nobody may be asked, `Cancelled` for a no.
     """
     from steps.detect.machine import detect
     from steps.engine.client import invoking_owner
     from steps.knowledge import update as knowledge_update
 
     language, asked = console.asked.language, console.asked
+    if asked.offline:
+        raise InputError("update-offline")
     known, folder = knowing.lay(environ), knowing.overlay_folder(environ)
     owner, host = invoking_owner(), host_of(asked)
     fetching = installer.settings(LocalHost(), environ, home=owner.home, user=owner.name, uid=owner.uid)

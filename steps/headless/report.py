@@ -39,17 +39,27 @@ _OUTPUTS = (("ip", "-j", "addr"), ("ip", "-br", "addr"), ("dmidecode", "-t", "me
 def mok(console: Console) -> int:
     """Print the card for the blue screen that enrols a key."""
     row = Case(detect(host_of(console.asked)), Profile()).distribution
-    console.out(mok_card(console.asked.language, row.key_certificate if row is not None else None).rstrip("\n"))
+    card = mok_card(console.asked.language, row.key_certificate if row is not None else None).rstrip("\n")
+    if console.asked.json:
+        console.document(documents.document("report", {"card": card}))
+    else:
+        console.out(card)
     return DONE
 
 
 def report(console: Console, environ: Mapping[str, str], path: str | None) -> int:
-    """Print the report as Markdown, or write it as HTML to `path` and as Markdown beside it."""
+    """Print the report as Markdown or JSON; with `path` it is written there as HTML, and as Markdown beside it."""
     asked = console.asked
     host = host_of(asked)
     told = _told(asked, environ, host)
     outputs = tuple(host.run(argv).stdout for argv in _OUTPUTS)
     clean = Redaction(host, (*outputs, told.run.log if told.run is not None else "")).text
+    made = written(told, asked.language, clean)
+    if path is not None:
+        beside = str(PurePosixPath(path).with_suffix(".md")) if not path.endswith(".md") else f"{path}.md"
+        for name, text in ((path, html(made)), (beside, markdown(made))):
+            _write(name, text)
+        console.err(say(asked.language, phrase("report.written", html=path, markdown=beside)))
     if asked.json:
         body = {
             "machine": documents.machine(told.machine, asked.language),
@@ -57,15 +67,8 @@ def report(console: Console, environ: Mapping[str, str], path: str | None) -> in
             "run": None if told.run is None else _run_document(told.run),
         }
         console.out(clean(documents.encode(documents.document("report", body))))
-        return DONE
-    made = written(told, asked.language, clean)
-    if path is None:
+    elif path is None:
         console.out(markdown(made).rstrip("\n"))
-        return DONE
-    beside = str(PurePosixPath(path).with_suffix(".md")) if not path.endswith(".md") else f"{path}.md"
-    for name, text in ((path, html(made)), (beside, markdown(made))):
-        _write(name, text)
-    console.err(say(asked.language, phrase("report.written", html=path, markdown=beside)))
     return DONE
 
 

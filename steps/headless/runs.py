@@ -49,12 +49,14 @@ def allowed(console: Console, made: Plan, found: tuple[Finding, ...], *, root_po
     """Return the plan when it may be started.
 
     Raises `PreflightError` for error findings and `PrivilegeError` where root is needed and cannot be had; what forbids it,
-    and what to hand to the administrator, is written first.
+    and what to hand to the administrator, is written first, and with --json the findings as the document of a run that never was.
     """
     errors = tuple(one for one in found if one.severity == "error")
     if errors:
         for line in lines.findings(errors, console.asked.language):
             console.err(line)
+        if console.asked.json:
+            console.document(documents.refused(found, console.asked.language))
         raise PreflightError("plan-has-errors", count=len(errors))
     if made.needs_root and not made.target.rehearsal and not root_possible:
         _hand_on(console, made)

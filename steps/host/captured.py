@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import codecs
 import os
 import shlex
 import stat
@@ -71,7 +72,8 @@ def load_capture(path: str) -> Capture:
 def parse_capture(data: bytes, path: str = "") -> Capture:
     """Return the capture that `data` holds; raises as `load_capture`."""
     try:
-        return msgspec.json.decode(data, type=Capture)
+        # Some editors begin a file with a byte order mark, which JSON does not know.
+        return msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8), type=Capture)
     except (msgspec.DecodeError, UnicodeError, RecursionError, OverflowError) as error:
         raise _unreadable(path, str(error)) from error
 

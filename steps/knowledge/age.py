@@ -21,7 +21,8 @@ def notices(tables: Iterable[Table], refused: Mapping[str, Refused], today: str)
 def _refused(path: str, one: Refused) -> Finding:
     """Say that a file of the overlay does not count, and where it is wrong."""
     params = {"file": path, "key": one.key, "reason": one.reason, "place": f"{path}: {one.key}" if one.key else path}
-    return Finding(code="overlay-refused", severity="warning", step="frameworks", subject=one.file, params=params)
+    because = (f"{params['place']}: {one.reason}",)
+    return Finding(code="overlay-refused", severity="warning", step="frameworks", subject=one.file, params=params, because=because)
 
 
 def _old(tables: tuple[Table, ...], today: str) -> tuple[Finding, ...]:
@@ -41,6 +42,7 @@ def _old(tables: tuple[Table, ...], today: str) -> tuple[Finding, ...]:
                     step="driver" if step == "driver" else "frameworks",
                     subject=", ".join(one.name.partition(".")[0] for _, one in ages[:4]),
                     params={"date": oldest.checked or "", "days": days, "count": len(ages)},
+                    because=(", ".join(f"{one.name}: {one.checked}" for _, one in ages[:4]),),
                 )
             )
     return tuple(found)

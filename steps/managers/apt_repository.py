@@ -78,6 +78,7 @@ def nvidia_repository(url: str) -> tuple[AnyAction, ...]:
         Run(
             id="repository.unpack",
             title=phrase("manager.action.keyring-unpack"),
+            why=phrase("manager.why.keyring-unpack"),
             lane="packages",
             argv=("dpkg-deb", "--extract", _FETCHED, _UNPACKED),
             undo=(RemovePath(path=_UNPACKED),),
@@ -96,6 +97,7 @@ def nvidia_repository(url: str) -> tuple[AnyAction, ...]:
         Write(
             id="repository.source",
             title=phrase("manager.action.source", **common),
+            why=phrase("manager.why.source"),
             lane="packages",
             path=f"/etc/apt/sources.list.d/cuda-{_named(url)}.sources",
             text=stanza,
@@ -119,6 +121,7 @@ def refresh(id: str, title: Words | None = None) -> Packages:
     return Packages(
         id=id,
         title=title or phrase("manager.action.refresh"),
+        why=phrase("manager.why.refresh"),
         lane="packages",
         manager="apt",
         refresh=True,

@@ -206,7 +206,10 @@ def _locked(
     id: str, title: Words, argv: Argv, env: Mapping[str, str], undo: tuple[RemovePath, ...], *, needs: str = "environment.versions"
 ) -> Run:
     """Return one action of making a lock."""
-    return Run(id=id, title=title, lane="python", by="user", needs=(needs,), argv=argv, env=env, undo=undo, seconds=2, optional=True)
+    why = phrase("manager.why.lock")
+    return Run(
+        id=id, title=title, why=why, lane="python", by="user", needs=(needs,), argv=argv, env=env, undo=undo, seconds=2, optional=True
+    )
 
 
 _ANY_INDEX = ("--index-strategy", "unsafe-best-match")

@@ -232,6 +232,7 @@ def _filled(
     install = Run(
         id="environment.install",
         title=phrase("manager.action.rebuild", path=lock) if lock else phrase("manager.action.requirements", packages=_short(requirements)),
+        why=phrase("manager.why.rebuild" if lock else "manager.why.requirements"),
         lane="python",
         by="user",
         needs=("environment.before",),

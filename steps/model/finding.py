@@ -31,6 +31,6 @@ class Finding(Record):
     because: tuple[Words, ...] = ()
     """The facts it was derived from, the first cause first."""
     source: str | None = None
-    """Where the rule is written: a URL or the name of a document; `None` for what was measured here."""
+    """Where the rule is written: a URL or the name of a document; `None` where the code alone tells (`catalog/rules.py`)."""
     fix: Patch | None = None
     """The change of answers that removes it, if answers can."""

@@ -85,6 +85,8 @@ class ActionState(Record):
     """Since when it waits for a person; `None` when it does not."""
     waited: float = 0.0
     """For how many seconds it waited for a person before."""
+    undone: float | None = None
+    """When its undo ended, also one that left it as it is; `None` before."""
 
 
 class RunState(Record):

@@ -33,6 +33,7 @@ def stamped(stamp: str) -> str:
 
 FORMS: dict[str, bytes] = {
     "plain": MISMATCH.encode(),
+    "one-line": (MISMATCH.replace("\n", " ").strip() + "\n").encode(),
     "dmesg": stamped("[    5.559842] ").encode(),
     "dmesg-goes-on": MISMATCH.replace("\nNVRM: ", "\n               NVRM: ").replace("NVRM: API", "[ 5.559842] NVRM: API").encode(),
     "dmesg-caller": stamped("[    5.559842] [   T1946] ").encode(),
@@ -71,6 +72,12 @@ FORMS: dict[str, bytes] = {
 def test_a_message_is_one_event_in_every_form(form: str) -> None:
     found = events(FORMS[form]).all(ApiMismatch)
     assert [(event.client, event.module) for event in found if event.client] == [("515.48.07", "510.73.05")]
+
+
+@pytest.mark.parametrize("cut", ["has the version 515.48.07", "515.48.07, but\n", "NVRM: this kernel", "has the version 510"])
+def test_a_message_that_was_cut_in_the_middle_tells_what_stands_before_the_cut(cut: str) -> None:
+    found = events(MISMATCH[: MISMATCH.index(cut) + len(cut)]).all(ApiMismatch)
+    assert [(event.client, event.module) for event in found] == [("515.48.07", None)]
 
 
 def test_where_a_block_ends_does_not_matter() -> None:

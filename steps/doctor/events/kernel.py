@@ -19,15 +19,23 @@ class ApiMismatch(Event):
     program: str | None = None
 
 
+_CLIENT = rf"API mismatch: the client(?: '(?P<program>[^']*)'(?: \(pid \d+\))?)? has the version (?P<client>{_VERSION})"
+
+
 @parses(
-    rf"API mismatch: the client(?: '(?P<program>[^']*)'(?: \(pid \d+\))?)? has the version (?P<client>{_VERSION}), "
-    rf"but this kernel module has the version (?P<module>{_VERSION})",
+    rf"{_CLIENT}, but (?:NVRM: )?this kernel module has the version (?P<module>{_VERSION})",
     "API mismatch",
     lines=6,
 )
 def api_mismatch(found: re.Match[str], at: Place) -> ApiMismatch:
     """Recognise the whole message."""
     return ApiMismatch(place=at, client=found["client"], module=found["module"], program=found["program"])
+
+
+@parses(rf"{_CLIENT}(?![\d.]*\d)(?!,? but (?:NVRM: )?this kernel module has the version {_VERSION})", "API mismatch", lines=6)
+def api_mismatch_head(found: re.Match[str], at: Place) -> ApiMismatch:
+    """Recognise the beginning of a message that was cut off before the module's version."""
+    return ApiMismatch(place=at, client=found["client"], program=found["program"])
 
 
 @parses(rf"^(?!.*client).*this kernel module has the version (?P<module>{_VERSION})", "module has the version", lines=2)
