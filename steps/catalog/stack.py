@@ -26,6 +26,8 @@ class Architecture(Record):
     open_modules: Literal["unsupported", "optional", "required"]
     open_required_for: tuple[str, ...] = ()
     tegra: bool = False
+    soc: str | None = None
+    """What the device tree calls the chip that the GPU is a part of, where it sits on no bus."""
     note: str | None = None
     confidence: Confidence | None = None
     source: str
@@ -197,6 +199,11 @@ def architecture_of(name: str | None, compute_capability: str | None, chip: str 
         return by_chip[0]
     by_name = [row for row in known if name and row.name == name and not row.tegra]
     return by_name[0] if len(by_name) == 1 else None
+
+
+def architecture_on(compatible: tuple[str, ...]) -> Architecture | None:
+    """Return the row of the GPU in a system on a chip, by the `compatible` words of its device tree (`nvidia,tegra234`)."""
+    return next((row for row in architectures() if row.soc and f"nvidia,{row.soc}" in compatible), None)
 
 
 @remembered

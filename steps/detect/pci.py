@@ -24,6 +24,8 @@ class Device(Record):
     kind: str
     """The class, six hexadecimal digits; "" when not known."""
     subsystem: str | None = None
+    revision: str | None = None
+    """Two hexadecimal digits."""
     driver: str | None = None
     driver_known: bool = False
     numa_node: int | None = None
@@ -104,8 +106,15 @@ def detailed(host: Probes, device: Device) -> Device:
             "link": link,
             "bars": _bars(host.read(f"{at}/resource") or ""),
             "sriov": None if total is None else Sriov(total=total, enabled=host.number(f"{at}/sriov_numvfs")),
+            "revision": _revision(host.line(f"{at}/revision")),
         }
     )
+
+
+def _revision(text: str | None) -> str | None:
+    """Return a revision without its prefix, or `None`."""
+    found = re.fullmatch(r"(?:0x)?([0-9a-f]{2})", text or "")
+    return found[1] if found else None
 
 
 def _identifier(host: Probes, path: str) -> str | None:
@@ -145,7 +154,7 @@ def _bars(resource: str) -> tuple[int, ...]:
 
 _HEAD = re.compile(
     r"^(?P<address>(?:[0-9a-f]{4,}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (?P<kind>[^\[:]+?)(?: \[(?P<class>[0-9a-f]{4})\])?: (?P<name>.*?)"
-    r"(?: \[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\])?(?: \(rev [0-9a-f]+\))?(?: \(prog-if .*\))?$"
+    r"(?: \[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\])?(?: \(rev (?P<revision>[0-9a-f]+)\))?(?: \(prog-if .*\))?$"
 )
 _CLASSES = {"VGA compatible controller": "0300", "3D controller": "0302", "Display controller": "0380", "Processing accelerators": "1200"}
 _VENDORS = {
@@ -175,6 +184,8 @@ def from_lspci(text: str) -> dict[str, Device]:
             device=match["device"] or "",
             kind=(match["class"] or _CLASSES.get(match["kind"], "")) + ("00" if match["class"] or match["kind"] in _CLASSES else ""),
             subsystem=subsystem[1] if subsystem else None,
+            # A device that sleeps reads ff here; sysfs remembers what it once was.
+            revision=_revision(match["revision"]) if match["revision"] != "ff" else None,
             driver=driver[1] if driver else None,
             driver_known="Kernel modules:" in body or driver is not None,
             numa_node=int(node[1]) if node else None,
