@@ -93,8 +93,13 @@ CASES = [
     ("gpu-no-nvlink", varied(accelerators=TWO), varied(accelerators=(CARD,))),
     (
         "gpu-no-nvlink",
+        varied(accelerators=AMPERE, driver=WORKING, links=(Link(a=0, b=1, kind="PHB"),), told_nvlink=True),
+        varied(accelerators=AMPERE, driver=WORKING, links=(Link(a=0, b=1, kind="NV4"),), told_nvlink=True),
+    ),
+    (
+        "gpu-no-nvlink",
+        varied(accelerators=(CARD, AMPERE[1]), driver=WORKING),
         varied(accelerators=AMPERE, driver=WORKING, links=(Link(a=0, b=1, kind="PHB"),)),
-        varied(accelerators=AMPERE, driver=WORKING, links=(Link(a=0, b=1, kind="NV4"),)),
     ),
     ("memory-small", varied(memory_total_bytes=int(62.7 * GIB)), varied(memory_total_bytes=int(125.4 * GIB))),
     ("memory-no-ecc", varied(memory_ecc=False), varied(memory_ecc=None)),
@@ -116,6 +121,11 @@ CASES = [
     ),
     ("governor-not-performance", varied(cpu_governor="powersave"), varied(cpu_governor="performance")),
     ("iommu-breaks-p2p", varied(accelerators=AMPERE, firmware_iommu="on"), varied(accelerators=AMPERE, firmware_iommu="passthrough")),
+    (
+        "iommu-breaks-p2p",
+        varied(accelerators=AMPERE, firmware_iommu="on", links=(Link(a=0, b=1, kind="SYS"),)),
+        varied(accelerators=AMPERE, firmware_iommu="on", links=(Link(a=0, b=1, kind="NV18"),)),
+    ),
     (
         "secure-boot-unsigned-module",
         varied(firmware_secure_boot="enabled", driver=Driver(state="blocked")),
