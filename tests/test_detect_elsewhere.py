@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steps.catalog import devices
+from steps.catalog import devices, stack
 from steps.detect.machine import detect
 from steps.host.release import release
 from steps.model.machine import Accelerator, Machine
@@ -197,3 +197,19 @@ def test_links_that_do_not_run_join_nothing_and_that_is_known() -> None:
 def test_of_four_cards_it_is_not_known_who_is_joined_to_whom() -> None:
     found = pair("\t Link 0: 14.062 GB/s\n", count=4)
     assert ({link.kind for link in found.links}, found.told.nvlink) == ({"PHB"}, False)
+
+
+@pytest.mark.parametrize(
+    ("system", "glibc"),
+    [
+        (("centos", "7"), "2.17"),
+        (("rhel", "7.9"), "2.17"),
+        (("amzn", "2"), "2.26"),
+        (("amzn", "2023"), "2.34"),
+        (("kylin", "V10"), "2.28"),
+        (("centos", "70"), None),
+        (("arch", None), None),
+    ],
+)
+def test_the_c_library_of_a_release_is_known_where_its_packages_are_not(system: tuple[str, str | None], glibc: str | None) -> None:
+    assert stack.glibc_of(*system) == glibc

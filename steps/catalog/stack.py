@@ -178,6 +178,15 @@ class Distribution(Record):
     source: str
 
 
+class CLibrary(Record):
+    """The C library of a release that has no row as a distribution."""
+
+    os: tuple[str, ...]
+    version: str
+    glibc: str
+    source: str
+
+
 def checked() -> str:
     """Return the day up to which the tables were kept, ISO 8601."""
     return str(document("drivers.toml")["checked"])
@@ -304,6 +313,15 @@ def distribution_of(os_id: str | None, version: str | None) -> Distribution | No
         if os_id in row.os and (row.version == "rolling" or (version and row.version in (version, version.split(".", maxsplit=1)[0]))):
             return row
     return None
+
+
+def glibc_of(os_id: str | None, version: str | None) -> str | None:
+    """Return the C library that a release of a distribution keeps all its life; `None` where no table says it, as of rolling ones."""
+    row = distribution_of(os_id, version)
+    if row is not None:
+        return row.glibc
+    known: tuple[CLibrary, ...] = rows("distros.toml", "c_library", CLibrary)
+    return next((one.glibc for one in known if os_id in one.os and f"{version}.".startswith(f"{one.version}.")), None)
 
 
 def newer(row: Branch) -> tuple[int, ...]:
