@@ -17,6 +17,12 @@ def way(machine: Machine, card: Accelerator) -> tuple[Bridge, ...]:
     return found if len(found) == len(card.bridges) else ()
 
 
+def cabled(machine: Machine, card: Accelerator) -> bool:
+    """Return whether a card sits in a box at the end of a Thunderbolt cable, which has four lanes and says of its speed what it likes."""
+    known = {bridge.address: bridge.pci_id for bridge in machine.bridges}
+    return any("Thunderbolt" in (devices.bridge_name(known.get(address)) or "") for address in card.bridges)
+
+
 def generation(card: Accelerator) -> int:
     """Return the PCIe generation that a card's silicon has, else what it says of itself; 0 when neither is known.
 
