@@ -213,3 +213,61 @@ def test_of_four_cards_it_is_not_known_who_is_joined_to_whom() -> None:
 )
 def test_the_c_library_of_a_release_is_known_where_its_packages_are_not(system: tuple[str, str | None], glibc: str | None) -> None:
     assert stack.glibc_of(*system) == glibc
+
+
+# -- reports that were cut --------------------------------------------------------------------------------------------
+
+
+def told(text: str, status: int | None = 0) -> dict[str, Any]:
+    return {"stdout": text, "status": status}
+
+
+def test_where_lspci_was_cut_before_the_cards_the_driver_names_them() -> None:
+    lspci = told("0000:00:00.0 Host bridge [0600]: AMD Device [1022:14a4]\n0000:00:01.1 PCI bridge [0604]: AMD Dev", None)
+    found = detect(captured(commands={"lspci -D -nn -vv": lspci, **smi("nvidia-smi.wsl2-rtx4070-laptop-551.txt")}))
+    assert [card.address for card in found.accelerators] == ["0000:01:00.0"]
+
+
+def test_lspci_prints_a_number_where_it_knows_no_name() -> None:
+    text = "19:00.0 3D controller: NVIDIA Corporation Device 2330 (rev a1)\n83:00.0 Bridge: NVIDIA Corporation Device 22a3 (rev a1)\n"
+    found = detect(captured(commands={"lspci -vvv": told(text)}))
+    assert (only(found).pci_id, only(found).chip, found.nvswitches) == ("10de:2330", "GH100", ("0000:83:00.0",))
+
+
+CPUINFO = (
+    "processor\t: 0\nvendor_id\t: AuthenticAMD\nphysical id\t: 0\ncore id\t\t: 0\n\nprocessor\t: 1\nphysical id\t: 0\ncore id\t\t: 1\n"
+)
+WHOLE = "CPU(s):                256\nOn-line CPU(s) list:   0-255\nModel name:            AMD EPYC 7742 64-Core Processor\n"
+
+
+def test_of_a_cpuinfo_that_was_cut_nothing_is_counted_where_lscpu_counts() -> None:
+    lscpu = WHOLE + "Thread(s) per core:    2\nCore(s) per socket:    64\nSocket(s):             2\n"
+    found = detect(captured(files={"/proc/cpuinfo": CPUINFO}, commands={"lscpu": told(lscpu)})).cpu
+    assert (found.sockets, found.cores, found.threads) == (2, 128, 256)
+
+
+def test_a_lscpu_that_was_cut_within_a_line_names_no_empty_model() -> None:
+    assert detect(captured(commands={"lscpu": told("CPU(s):  2\nModel name:  ", None)})).cpu.model is None
+
+
+def test_both_kinds_of_core_are_counted() -> None:
+    lines = "Core(s) per socket: 10\nSocket(s): 1\n"
+    text = f"CPU(s): 20\nModel name: Cortex-X925\n{lines}Model name: Cortex-A725\n{lines}"
+    found = detect(captured(commands={"lscpu": told(text)})).cpu
+    assert (found.model, found.cores, found.threads) == ("Cortex-X925 + Cortex-A725", 20, 20)
+
+
+@pytest.mark.parametrize(("flags", "tier"), [("fpu hypervisor", None), ("fpu", "nvme")])
+def test_an_nvme_disk_of_a_guest_that_gives_no_name_may_be_any(flags: str, tier: str | None) -> None:
+    files = {"/sys/block/nvme0n1/size": "209715200\n", "/proc/cpuinfo": f"processor\t: 0\nflags\t\t: {flags}\n"}
+    (disk,) = detect(captured(files=files)).disks
+    assert disk.tier == tier
+
+
+def test_in_wsl_no_module_is_ever_loaded_so_a_cut_answer_leaves_the_state_open() -> None:
+    files = {"/proc/sys/kernel/osrelease": "5.15.153.1-microsoft-standard-WSL2\n"}
+    states = [
+        detect(captured(files=files, commands={"nvidia-smi": answer})).driver.state
+        for answer in (told("+-----------+\n| NVIDIA-SMI ", None), told("", 127))
+    ]
+    assert states == ["unknown", "absent"]

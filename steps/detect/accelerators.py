@@ -23,7 +23,7 @@ def accelerators(host: Probes, bus: tuple[Device, ...], smi: Smi, *, os: Os) -> 
     cards = [device for device in bus if _is_accelerator(device)]
     told = _told_by(cards, smi)
     found = tuple(_accelerator(host, pci.detailed(host, device), bus, told.get(device.address) or SmiGpu(), os) for device in cards)
-    return found or unplaced.cards(host, smi, os=os)
+    return found if any(card.vendor == "nvidia" for card in found) else found + unplaced.cards(host, smi, os=os)
 
 
 def _is_accelerator(device: Device) -> bool:

@@ -51,7 +51,8 @@ def _tier(host: Probes, name: str, described: str, *, external: bool, turns: boo
     if _RAID.search(described):
         return "raid"
     if name.startswith("nvme"):
-        return "nvme"
+        # A hypervisor's disks may call themselves so too; without a model's name they are not told apart.
+        return None if virtual_machine and not described else "nvme"
     if name.startswith("mmcblk"):
         # The kernel tells a soldered chip from a card in a slot.
         return _FLASH.get(host.line(f"{BLOCK}/{name}/device/type") or "")

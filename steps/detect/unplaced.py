@@ -14,14 +14,14 @@ _COMPATIBLE = "/proc/device-tree/compatible"
 
 
 def cards(host: Probes, smi: Smi, *, os: Os) -> tuple[Accelerator, ...]:
-    """Return the cards of a machine on whose bus none was found; none where the bus was seen and nothing else tells of one."""
+    """Return the NVIDIA cards of a machine on whose bus none was found; none where the kernel showed its bus and nothing else tells."""
     if os.wsl:
         return tuple(_named(gpu, "dxgkrnl") for gpu in smi.gpus)
     row = stack.architecture_on(tuple((host.read(_COMPATIBLE) or "").split("\0")))
     if row is not None:
         return (_on_chip(row, smi),)
-    # A report may hold the driver's answer and nothing of the bus.
-    return () if pci.seen(host) else tuple(_named(gpu, "nvidia") for gpu in smi.gpus)
+    # A report may hold the driver's answer, and of the bus nothing or an lspci that was cut.
+    return () if pci.in_sysfs(host) else tuple(_named(gpu, "nvidia") for gpu in smi.gpus)
 
 
 def _on_chip(row: stack.Architecture, smi: Smi) -> Accelerator:
