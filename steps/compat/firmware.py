@@ -52,7 +52,7 @@ def above_4g_off(machine: Machine) -> Finding | None:
 
 def reduced(machine: Machine) -> tuple[Accelerator, ...]:
     """Return the judged cards with fewer lanes than they could use."""
-    return tuple(card for card in judged(machine) if ways.narrow(card) and not ways.cabled(machine, card))
+    return tuple(card for card in judged(machine) if ways.narrow(card) and not ways.as_made(machine, card))
 
 
 def pcie_width_reduced(machine: Machine) -> Finding | None:
