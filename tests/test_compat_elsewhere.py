@@ -5,6 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from steps.catalog import stack
+from steps.compat.case import Case
+from steps.compat.driver_packages import switched
 from steps.compat.hardware import no_accelerator
 from steps.compat.solve import judge, recommend
 from steps.model.finding import Finding
@@ -81,3 +84,30 @@ def test_graphics_inside_a_processor_are_no_accelerator() -> None:
 
 def test_intels_card_is_not_spoken_of_beside_one_that_is_set_up() -> None:
     assert "vendors-own-stack" not in said(machine(CARD, ARC))
+
+
+def test_eight_of_blackwells_boards_are_joined_through_switches_that_no_bus_shows() -> None:
+    b200 = msgspec.structs.replace(
+        CARD, pci_id="10de:2901", name="NVIDIA B200", chip="GB100", architecture="blackwell", compute_capability="10.0"
+    )
+    eight = machine(*(msgspec.structs.replace(b200, address=f"0000:{bus:02x}:00.0") for bus in range(1, 9)))
+    assert switched(Case(eight, Profile()))
+    assert not switched(Case(machine(b200), Profile()))
+
+
+def test_a_branch_that_ended_before_another_builds_on_no_newer_kernel_than_that() -> None:
+    known = stack.branches()
+    assert known["450"].kernel_max is None
+    assert stack.kernel_ceiling(known["450"], patched=False) == known["470"].kernel_max
+    assert stack.kernel_ceiling(known["450"], patched=True) is None
+    assert stack.kernel_ceiling(known["580"], patched=False) == known["580"].kernel_max
+
+
+def test_an_old_card_on_a_new_kernel_gets_no_driver_rather_than_one_that_does_not_build() -> None:
+    fedora = msgspec.structs.replace(UBUNTU, id="fedora", version="42", kernel="6.14.6-300.fc42.x86_64")
+    kepler = msgspec.structs.replace(
+        CARD, pci_id="10de:128b", name="GeForce GT 710", chip="GK208B", architecture="kepler", compute_capability="3.5"
+    )
+    choices = recommend(msgspec.structs.replace(machine(kepler), os=fedora), ("torch",)).choices
+    assert choices is not None
+    assert (choices.driver.branch, choices.frameworks["variant"]) == (None, "cpu")

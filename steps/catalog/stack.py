@@ -329,6 +329,18 @@ def newer(row: Branch) -> tuple[int, ...]:
     return number(row.name)
 
 
+def kernel_ceiling(row: Branch, *, patched: bool) -> str | None:
+    """Return the newest kernel that a branch builds on, by itself or with a distribution's patches; `None` when not known.
+
+    Unpatched, a branch that ended before another one did builds on nothing newer than that.
+    """
+    if patched:
+        return row.kernel_max_patched or row.kernel_max
+    ended = row.end_of_life
+    later = [one.kernel_max for one in branches().values() if ended and one.kernel_max and (one.end_of_life or "") >= ended]
+    return row.kernel_max or min(later, key=number, default=None)
+
+
 class Signer(Record):
     """One who signs modules for kernels that carry the key themselves; `name` is what modinfo prints."""
 
