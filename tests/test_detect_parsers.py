@@ -213,6 +213,7 @@ def test_a_newer_lscpu_adds_the_caches_up() -> None:
         ("12th Gen Intel(R) Core(TM) i7-12700K", 20),
         ("Intel(R) Xeon(R) Gold 6330 CPU @ 2.00GHz", 64),
         ("Intel(R) Xeon(R) Platinum 8480+", 80),
+        ("INTEL(R) XEON(R) PLATINUM 8570", 80),
         ("Intel(R) Xeon(R) CPU E5-2690 v4 @ 2.60GHz", 40),
         ("AMD Ryzen 7 5800H with Radeon Graphics", None),
         ("12th Gen Intel(R) Core(TM) i7-12700H", None),
@@ -250,6 +251,10 @@ def test_every_row_of_the_device_tables_can_be_read() -> None:
         row = devices.gpu(f"10de:{line[:4]}")
         assert row is not None
         assert row.open_modules in ("no", "optional", "required")
+    for line in (Path(__file__).parent.parent / "assets/data/amd_names.tsv").read_text(encoding="utf-8").splitlines()[1:]:
+        device, revision, name = line.split("\t")[:3]
+        assert devices.amd_name(f"1002:{device}", revision) == name
+        assert devices.accelerator(f"1002:{device}") is not None
     for line in (Path(__file__).parent.parent / "assets/data/accelerators.tsv").read_text(encoding="utf-8").splitlines()[1:]:
         vendor, device = line.split("\t")[:2]
         assert devices.accelerator(f"{vendor}:{device}") is not None

@@ -11,6 +11,7 @@ from steps.model.choice import Option
 from steps.model.finding import Finding, Severity
 from steps.model.machine import (
     Accelerator,
+    Bridge,
     Cpu,
     Disk,
     Driver,
@@ -76,6 +77,13 @@ def severity(machine: Machine, code: str) -> Severity:
     return next(one.severity for one in findings(machine) if one.code == code)
 
 
+def behind(pci_id: str) -> Machine:
+    """Return the good machine with its card behind a bridge of four slow lanes."""
+    link = PcieLink(generation=1, max_generation=1, width=4, max_width=4)
+    card = msgspec.structs.replace(CARD, bridges=("0000:00:07.0",), pcie=PcieLink(generation=3, max_generation=4, width=4, max_width=16))
+    return varied(accelerators=(card,), bridges=(Bridge(address="0000:00:07.0", pci_id=pci_id, link=link),))
+
+
 CASES = [
     ("cpu-cores-low", varied(cpu_cores=7), varied(cpu_cores=8)),
     ("cpu-l3-small", varied(cpu_l3_bytes=30 << 20), varied(cpu_l3_bytes=32 << 20)),
@@ -93,8 +101,13 @@ CASES = [
     ("gpu-no-nvlink", varied(accelerators=TWO), varied(accelerators=(CARD,))),
     (
         "gpu-no-nvlink",
+        varied(accelerators=AMPERE, driver=WORKING, links=(Link(a=0, b=1, kind="PHB"),), told_nvlink=True),
+        varied(accelerators=AMPERE, driver=WORKING, links=(Link(a=0, b=1, kind="NV4"),), told_nvlink=True),
+    ),
+    (
+        "gpu-no-nvlink",
+        varied(accelerators=(CARD, AMPERE[1]), driver=WORKING),
         varied(accelerators=AMPERE, driver=WORKING, links=(Link(a=0, b=1, kind="PHB"),)),
-        varied(accelerators=AMPERE, driver=WORKING, links=(Link(a=0, b=1, kind="NV4"),)),
     ),
     ("memory-small", varied(memory_total_bytes=int(62.7 * GIB)), varied(memory_total_bytes=int(125.4 * GIB))),
     ("memory-no-ecc", varied(memory_ecc=False), varied(memory_ecc=None)),
@@ -109,6 +122,8 @@ CASES = [
         varied(accelerators=(msgspec.structs.replace(CARD, pcie=PcieLink(width=1, max_width=16)),)),
         varied(accelerators=(msgspec.structs.replace(CARD, pcie=PcieLink(generation=1, max_generation=4, width=16, max_width=16)),)),
     ),
+    ("pcie-width-reduced", behind("8086:9a23"), behind("8086:1578")),
+    ("pcie-link-below-max", behind("8086:9a23"), behind("8086:1578")),
     (
         "c-states-deep",
         varied(cpu_idle_states=(IdleState(name="C2", latency_us=800, enabled=True),)),
@@ -116,6 +131,11 @@ CASES = [
     ),
     ("governor-not-performance", varied(cpu_governor="powersave"), varied(cpu_governor="performance")),
     ("iommu-breaks-p2p", varied(accelerators=AMPERE, firmware_iommu="on"), varied(accelerators=AMPERE, firmware_iommu="passthrough")),
+    (
+        "iommu-breaks-p2p",
+        varied(accelerators=AMPERE, firmware_iommu="on", links=(Link(a=0, b=1, kind="SYS"),)),
+        varied(accelerators=AMPERE, firmware_iommu="on", links=(Link(a=0, b=1, kind="NV18"),)),
+    ),
     (
         "secure-boot-unsigned-module",
         varied(firmware_secure_boot="enabled", driver=Driver(state="blocked")),

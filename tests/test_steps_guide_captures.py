@@ -111,6 +111,8 @@ PROFILE = "/sys/firmware/acpi/platform_profile"
 NODE = "/sys/devices/system/node"
 AT_WORK: Made = ("a6000x2-threadripper", card_file("0000:2e:00.0", "current_link_speed", "2.5 GT/s PCIe\n"))
 """A card at 100 per cent and P2 whose link stayed at Gen1."""
+UNBRIDGED: Made = ("a6000x2-threadripper", said("nvidia-smi nvlink --status", "14.062 GB/s", "<inactive>"))
+"""The pair without the bridge that joins it."""
 WINDOW = "pci_bus 0000:00: root bus resource [mem {} window]"
 CASES: list[tuple[str, Made, Made]] = [
     ("no-accelerator", ("nogpu-dell-r6515",), ("wsl2-rtx3060",)),
@@ -119,7 +121,8 @@ CASES: list[tuple[str, Made, Made]] = [
     ("cpu-pcie-lanes-few", ("rtx5090-3090ti-mixed",), ("p40-3090-mixed",)),
     ("gpu-memory-small", ("rtx3060-prebuilt-open580",), ("rtx4090x4-epyc",)),
     ("gpu-architecture-old", ("2080ti-dkms-missing",), ("article-rtx3090-5900x-u2004",)),
-    ("gpu-no-nvlink", ("a6000x2-threadripper",), ("xe9680-h100x8",)),
+    ("gpu-no-nvlink", ("rtx3080x2-secureboot",), ("xe9680-h100x8",)),
+    ("gpu-no-nvlink", UNBRIDGED, ("a6000x2-threadripper",)),
     ("memory-small", ("rtx5090-u2404-fresh",), ("2080ti-dkms-missing",)),
     ("memory-no-ecc", ("rtx3060-prebuilt-open580",), ("a5000-nouveau-bound",)),
     ("storage-no-nvme", ("gtx1080ti-u1804",), ("p40-3090-mixed",)),
@@ -138,7 +141,8 @@ CASES: list[tuple[str, Made, Made]] = [
     ("pcie-gen4-off", ("rtx3090-x570-k7", port_held("0000:00:03.2", "8GT/s")), ("rtx4070x3-riser-x1",)),
     ("c-states-deep", ("dgx-a100",), ("rtx3090-x570-k7",)),
     ("governor-not-performance", ("a6000x2-threadripper",), ("dgx-spark-gb10",)),
-    ("iommu-breaks-p2p", ("a6000x2-threadripper",), ("rtx4090x4-epyc",)),
+    ("iommu-breaks-p2p", UNBRIDGED, ("rtx4090x4-epyc",)),
+    ("iommu-breaks-p2p", UNBRIDGED, ("a6000x2-threadripper",)),
     ("acs-on", ("a6000x2-threadripper",), ("rtx6000ada-4060ti",)),
     ("acs-on", ("xe9680-h100x8", said("lspci -vvv", "ReqRedir-", "ReqRedir+")), ("xe9680-h100x8",)),
     ("sriov-off", ("nogpu-dell-r6515", installed("libvirt-daemon-system")), ("nogpu-dell-r6515",)),

@@ -75,6 +75,15 @@ class BridgeRow(Record):
     source: str
 
 
+class AmdNameRow(Record):
+    """The product that one of AMD's devices is by its revision, where several are sold under one device id."""
+
+    device: str
+    revision: str
+    name: str
+    source: str
+
+
 class CpuRow(Record):
     """Processors whose model name matches: PCIe lanes of one socket, and L3 of one socket where all of them have the same."""
 
@@ -125,6 +134,13 @@ def accelerator(pci_id: str) -> AcceleratorRow | None:
     return found if isinstance(found, AcceleratorRow) else None
 
 
+def amd_name(pci_id: str, revision: str | None) -> str | None:
+    """Return the product that AMD's driver calls a device (`1002:744c`) of this revision (`c8`); `None` where no table says."""
+    vendor, _, device = pci_id.lower().partition(":")
+    found = _row("amd_names.tsv", 2, f"{device}:{revision}", AmdNameRow) if vendor == "1002" and revision else None
+    return found.name if isinstance(found, AmdNameRow) else None
+
+
 def memory_gib(name: str) -> int | None:
     """Return the memory that a card of this name was always sold with, by the name itself or by the table; else `None`."""
     said = re.search(r"\b(\d{1,3}) ?GB\b", name)
@@ -160,12 +176,34 @@ def gpu_by_name(name: str) -> GpuRow | None:
     """Return the row that all NVIDIA devices of that name agree on (chip, architecture, compute capability), else `None`."""
     wanted = squashed(name)
     found = [gpu(f"10de:{device}") for device, cells in _indexed("gpus.tsv", 1).items() if device and squashed(cells[1]) == wanted]
-    told = [row for row in found if row is not None]
+    return _agreed([row for row in found if row is not None])
+
+
+_CUT = len("...")
+
+
+def gpu_by_beginning(beginning: str, gib: int | None) -> GpuRow | None:
+    """Return what all devices agree on whose names begin so and are too long for the place where one was cut, else `None`.
+
+    Those that were always sold with another size of memory are none of them. The name is a whole one where only one is left.
+    """
+    maker = "" if beginning.startswith("NVIDIA") else "NVIDIA "
+    found: list[GpuRow] = []
+    for device, cells in _indexed("gpus.tsv", 1).items():
+        for name in cells[1].split(" / ") if device else ():
+            whole = name.removeprefix(maker)
+            row = gpu(f"10de:{device}") if whole.startswith(beginning) and len(whole) > len(beginning) + _CUT else None
+            if row is not None and (gib is None or memory_gib(name) in (None, gib)):
+                found.append(msgspec.structs.replace(row, name=name))
+    agreed, names = _agreed(found), {row.name for row in found}
+    return agreed if agreed is None or len(names) == 1 else msgspec.structs.replace(agreed, name=f"{beginning} …")
+
+
+def _agreed(told: list[GpuRow]) -> GpuRow | None:
+    """Return the first of some rows without the chip where they differ in that, `None` where they differ in what counts."""
     if not told or len({(row.architecture, row.compute_capability) for row in told}) != 1:
         return None
-    chips = {row.chip for row in told}
-    first = told[0]
-    return first if len(chips) == 1 else msgspec.structs.replace(first, chip=None)
+    return told[0] if len({row.chip for row in told}) == 1 else msgspec.structs.replace(told[0], chip=None)
 
 
 _VENDOR_WORDS = re.compile(r"\b(nvidia|geforce|tesla|quadro|graphics|gpu)\b|[^a-z0-9]+")
@@ -180,6 +218,7 @@ def squashed(name: str) -> str:
 def cpu(model: str) -> CpuRow | None:
     """Return what is known of a processor by the model name that the kernel prints, or `None`."""
     # Every pattern begins with the family's word; compiling those of other families costs more than all the rest.
-    families = set(re.findall(r"\w+", model))
-    likely = (row for row in rows("cpus.toml", "cpu", CpuRow) if row.model.partition(" ")[0].partition("\\")[0] in families)
-    return next((row for row in likely if re.search(row.model, model)), None)
+    # Capitals say nothing: the fifth Xeons call themselves "INTEL(R) XEON(R) PLATINUM 8570".
+    families = set(re.findall(r"\w+", model.lower()))
+    likely = (row for row in rows("cpus.toml", "cpu", CpuRow) if row.model.partition(" ")[0].partition("\\")[0].lower() in families)
+    return next((row for row in likely if re.search(row.model, model, re.IGNORECASE)), None)

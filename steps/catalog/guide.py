@@ -9,6 +9,7 @@ from typing import Literal
 from steps.catalog.load import rows
 from steps.catalog.versions import at_least
 from steps.model.base import Record
+from steps.model.machine import Accelerator
 
 
 class Demand(Record):
@@ -53,10 +54,11 @@ class Old(Record):
 
 
 class NoNvlink(Record):
-    """Chips and whole architectures without NVLink."""
+    """Chips and whole architectures without NVLink, and cards that leave out their chip's edge for it."""
 
     chips: tuple[str, ...] = ()
     architectures: tuple[str, ...] = ()
+    cards: tuple[str, ...] = ()
     source: str
 
 
@@ -198,10 +200,10 @@ def old_architecture(vendor: str, architecture: str | None) -> Old | None:
     return next((row for row in rows("guide.toml", "old", Old) if row.vendor == vendor and architecture in row.architectures), None)
 
 
-def without_nvlink(chip: str | None, architecture: str | None) -> NoNvlink | None:
-    """Return the row that says a chip has no NVLink; `None` when it may have one or is not known."""
+def without_nvlink(card: Accelerator) -> NoNvlink | None:
+    """Return the row that says a card has no NVLink; `None` when it may have one or is not known."""
     found = rows("guide.toml", "nvlink", NoNvlink)
-    return next((row for row in found if chip in row.chips or architecture in row.architectures), None)
+    return next((row for row in found if card.chip in row.chips or card.architecture in row.architectures or card.name in row.cards), None)
 
 
 def without_peers(name: str | None, architecture: str | None) -> NoPeers | None:

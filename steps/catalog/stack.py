@@ -26,6 +26,8 @@ class Architecture(Record):
     open_modules: Literal["unsupported", "optional", "required"]
     open_required_for: tuple[str, ...] = ()
     tegra: bool = False
+    soc: str | None = None
+    """What the device tree calls the chip that the GPU is a part of, where it sits on no bus."""
     note: str | None = None
     confidence: Confidence | None = None
     source: str
@@ -176,6 +178,15 @@ class Distribution(Record):
     source: str
 
 
+class CLibrary(Record):
+    """The C library of a release that has no row as a distribution."""
+
+    os: tuple[str, ...]
+    version: str
+    glibc: str
+    source: str
+
+
 def checked() -> str:
     """Return the day up to which the tables were kept, ISO 8601."""
     return str(document("drivers.toml")["checked"])
@@ -197,6 +208,11 @@ def architecture_of(name: str | None, compute_capability: str | None, chip: str 
         return by_chip[0]
     by_name = [row for row in known if name and row.name == name and not row.tegra]
     return by_name[0] if len(by_name) == 1 else None
+
+
+def architecture_on(compatible: tuple[str, ...]) -> Architecture | None:
+    """Return the row of the GPU in a system on a chip, by the `compatible` words of its device tree (`nvidia,tegra234`)."""
+    return next((row for row in architectures() if row.soc and f"nvidia,{row.soc}" in compatible), None)
 
 
 @remembered
@@ -299,9 +315,30 @@ def distribution_of(os_id: str | None, version: str | None) -> Distribution | No
     return None
 
 
+def glibc_of(os_id: str | None, version: str | None) -> str | None:
+    """Return the C library that a release of a distribution keeps all its life; `None` where no table says it, as of rolling ones."""
+    row = distribution_of(os_id, version)
+    if row is not None:
+        return row.glibc
+    known: tuple[CLibrary, ...] = rows("distros.toml", "c_library", CLibrary)
+    return next((one.glibc for one in known if os_id in one.os and f"{version}.".startswith(f"{one.version}.")), None)
+
+
 def newer(row: Branch) -> tuple[int, ...]:
     """Return the key by which branches are ordered."""
     return number(row.name)
+
+
+def kernel_ceiling(row: Branch, *, patched: bool) -> str | None:
+    """Return the newest kernel that a branch builds on, by itself or with a distribution's patches; `None` when not known.
+
+    Unpatched, a branch that ended before another one did builds on nothing newer than that.
+    """
+    if patched:
+        return row.kernel_max_patched or row.kernel_max
+    ended = row.end_of_life
+    later = [one.kernel_max for one in branches().values() if ended and one.kernel_max and (one.end_of_life or "") >= ended]
+    return row.kernel_max or min(later, key=number, default=None)
 
 
 class Signer(Record):

@@ -164,9 +164,15 @@ class Case:
 
     @lazy
     def gpus(self) -> tuple[Gpu, ...]:
-        """The NVIDIA cards that choices are made for; those that the answers ignore are left out."""
+        """The NVIDIA cards that choices are made for; those that the answers ignore, or that are set aside for guests, are left out."""
         left_out = self.answers.driver.ignore or ()
-        return tuple(gpu for gpu in _cards(self.machine) if gpu.card.address not in left_out or gpu.card.address is None)
+        here = (gpu for gpu in _cards(self.machine) if gpu not in self.lent)
+        return tuple(gpu for gpu in here if gpu.card.address not in left_out or gpu.card.address is None)
+
+    @lazy
+    def lent(self) -> tuple[Gpu, ...]:
+        """The NVIDIA cards that somebody set aside for virtual machines: no driver of this system is meant to have them."""
+        return tuple(gpu for gpu in _cards(self.machine) if gpu.card.kernel_driver == "vfio-pci")
 
     @lazy
     def kinds(self) -> tuple[Gpu, ...]:

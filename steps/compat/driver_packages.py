@@ -169,7 +169,7 @@ def switched(case: Case) -> bool:
     Where none is seen on the bus, a board with eight SXM cards has it all the same (those of Blackwell hide theirs); smaller boards
     connect their cards directly.
     """
-    boarded = [gpu for gpu in case.gpus if re.search(r"SXM|HBM3", gpu.card.name or "")]
+    boarded = [gpu for gpu in case.gpus if re.search(r"SXM|HBM3|\bB[23]00\b", gpu.card.name or "")]
     return bool(case.machine.nvswitches and case.gpus) or len(boarded) >= NVSWITCH_CARDS
 
 

@@ -88,6 +88,17 @@ def driver_absent(case: Case) -> Found:
     )
 
 
+def gpu_lent(case: Case) -> Found:
+    """Cards that are set aside for virtual machines: their driver belongs into the guest."""
+    if not case.lent:
+        return ()
+    first = case.lent[0]
+    because = (first.fact, phrase("driver.because.held-by", name=first.name, driver="vfio-pci"))
+    source = "https://docs.kernel.org/driver-api/vfio.html"
+    severity: Severity = "info" if case.gpus else "warning"
+    return (driver_finding(case, "gpu-lent", severity, because, source, subject=first.name, name=first.name),)
+
+
 def gpu_needs_open_module(case: Case) -> Found:
     """Blackwell and newer, and Grace Hopper, are driven by the open kernel modules only."""
     if case.driver.flavor != "proprietary" or case.driver.origin == "host":
@@ -225,6 +236,7 @@ RULES: tuple[Callable[[Case], Found], ...] = (
     packages_held,
     mixed_driver_install,
     driver_absent,
+    gpu_lent,
     driver_mismatch,
     driver_not_loaded,
     driver_blocked,

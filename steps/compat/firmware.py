@@ -5,6 +5,8 @@ A link's generation is never judged from an idle machine: an idle card shows Gen
 
 from __future__ import annotations
 
+from itertools import combinations
+
 from steps.catalog import guide
 from steps.compat import paths, power
 from steps.compat.setting import Rule, guest, setting
@@ -50,7 +52,7 @@ def above_4g_off(machine: Machine) -> Finding | None:
 
 def reduced(machine: Machine) -> tuple[Accelerator, ...]:
     """Return the judged cards with fewer lanes than they could use."""
-    return tuple(card for card in judged(machine) if ways.narrow(card))
+    return tuple(card for card in judged(machine) if ways.narrow(card) and not ways.as_made(machine, card))
 
 
 def pcie_width_reduced(machine: Machine) -> Finding | None:
@@ -114,13 +116,25 @@ def iommu_breaks_p2p(machine: Machine) -> Finding | None:
     """An IOMMU that translates stands between cards that could copy directly."""
     found = judged(machine)
     offered = [card for card in found if guide.without_peers(card.name, card.architecture) is None]
-    if not translated(machine) or guest(machine) or len(offered) < 2:
+    if not translated(machine) or guest(machine) or len(offered) < 2 or _joined(machine):
         return None
     kinds = ", ".join(dict.fromkeys(machine.told.domains.values()))
     because = (kinds or phrase("firmware.because.iommu"), phrase("firmware.because.cards", count=len(found)))
     return setting(
         "iommu-breaks-p2p", "IOMMU", because, source="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html"
     )
+
+
+def _joined(machine: Machine) -> bool:
+    """Whether no copy meets the IOMMU: NVLink joins every pair of the judged cards, and no fast network could reach them.
+
+    Beside a Grace the network's copies go through its own translation, which has to stay on.
+    """
+    if (machine.infiniband or any(one.kind == "infiniband" for one in machine.networks)) and machine.os.arch != "aarch64":
+        return False
+    places = {machine.accelerators.index(card) for card in judged(machine)}
+    kinds = {frozenset((one.a, one.b)): one.kind for one in machine.links}
+    return all(kinds.get(frozenset(pair), "").startswith("NV") for pair in combinations(places, 2))
 
 
 def secure_boot_unsigned_module(machine: Machine) -> Finding | None:

@@ -88,14 +88,15 @@ def gpu_no_nvlink(machine: Machine) -> Finding | None:
     found = tuple(card for card in judged(machine) if card.vendor == "nvidia")
     if len(found) < 2:
         return None
-    rows = [guide.without_nvlink(card.chip, card.architecture) for card in found]
-    if all(row is not None for row in rows):
-        row = rows[0]
-        because: tuple[Words, ...] = (phrase("hardware.because.chip", gpu=cards(found), chip=found[0].chip or ""),)
-        return short("gpu-no-nvlink", cards(found), row.source if row else None, because, "info", gpus=cards(found))
+    without = [(card, row) for card in found if (row := guide.without_nvlink(card)) is not None]
+    if len(found) - len(without) < 2:
+        first, row = without[0]
+        word = "hardware.because.no-edge" if first.name in row.cards else "hardware.because.chip"
+        because: tuple[Words, ...] = (phrase(word, gpu=short_name(first), chip=first.chip or ""),)
+        return short("gpu-no-nvlink", cards(found), row.source, because, "info", gpus=cards(found))
     shown = {(one.a, one.b): one.kind for one in machine.links}
     pairs = list(combinations([machine.accelerators.index(card) for card in found], 2))
-    known = machine.driver.state == "working" and all(pair in shown or pair[::-1] in shown for pair in pairs)
+    known = machine.driver.state == "working" and machine.told.nvlink and all(pair in shown or pair[::-1] in shown for pair in pairs)
     if not known or any(kind.startswith("NV") for kind in shown.values()):
         return None
     because = _together(f"GPU {a} - GPU {b}: {shown.get((a, b), shown.get((b, a)))}" for a, b in pairs[:4])
@@ -151,7 +152,8 @@ def storage_no_backup_tier(machine: Machine) -> Finding | None:
 def no_accelerator(machine: Machine) -> Finding | None:
     """No accelerator at all on the bus."""
     unknown = any(gap.step == "hardware" and gap.code in ("unknown-hardware", "accelerators-unknown") for gap in machine.gaps)
-    if unknown or any(not card.integrated for card in machine.accelerators):
+    # NVIDIA's on a system on a chip is a part of the processor and computes all the same.
+    if unknown or any(not card.integrated or card.vendor == "nvidia" for card in machine.accelerators):
         return None
     because: tuple[Words, ...] = (phrase("hardware.because.no-pci"),)
     if machine.accelerators:

@@ -14,7 +14,7 @@ from steps.compat.findings import framework_finding
 from steps.compat.wheels import cuda_of, rocm_variants, torch_release, variant_name
 from steps.model.base import phrase
 from steps.model.finding import Finding, Patch
-from steps.model.machine import judged
+from steps.model.machine import Accelerator, judged
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -218,20 +218,50 @@ def _own_libraries(case: Case) -> str | None:
     return f"{name} {wanted[name]}" if name and wanted.get("variant") != "cpu" else None
 
 
+_MODULES = {"amd": "amdgpu", "habana": "habanalabs"}
+
+
+def card_not_driven(case: Case) -> Found:
+    """Cards of another maker than NVIDIA whose kernel module does not hold them: whatever is installed finds no card."""
+    module = _MODULES.get(case.vendor or "")
+    if module is None or case.machine.driver.state not in ("absent", "not-loaded", "failing"):
+        return ()
+    idle = next((card for card in judged(case.machine) if card.kernel_driver != module), None)
+    if idle is None:
+        return ()
+    name = idle.name or idle.pci_id or "?"
+    because = (phrase("driver.because.held-by", name=name, driver=idle.kernel_driver),) if idle.kernel_driver else ()
+    return (framework_finding("card-not-driven", "warning", because, _MAKERS[case.vendor or ""], name, name=name, driver=module),)
+
+
+_MAKERS = {
+    "amd": "https://rocm.docs.amd.com/",
+    "habana": "https://docs.habana.ai/en/latest/Support_Matrix/",
+    "intel": "https://docs.pytorch.org/docs/stable/notes/get_start_xpu.html",
+    "nvidia": "https://docs.nvidia.com/deeplearning/frameworks/install-pytorch-jetson-platform/",
+}
+"""Where each maker says what its cards want; NVIDIA's of a system on a chip want other builds than its cards."""
+
+
 def vendors_own_stack(case: Case) -> Found:
     """Cards whose frameworks come from their maker, or that no build is known for: nothing is chosen for them here."""
-    if case.vendor not in ("amd", "habana") or cuda_of(variant_name(case)) or (variant_name(case) or "").startswith("rocm"):
+    card = _left_to_its_maker(case)
+    if card is None or cuda_of(variant_name(case)) or (variant_name(case) or "").startswith("rocm"):
         return ()
     if case.vendor == "amd" and any(rocm_variants(case, release) for release in catalog.torch_releases()):
         # There are builds for it, whatever is wanted so far: they are what is recommended.
         return ()
-    card = judged(case.machine)[0]
-    name, source = (
-        card.name or card.pci_id or "?",
-        {"amd": "https://rocm.docs.amd.com/", "habana": "https://docs.habana.ai/en/latest/Support_Matrix/"},
-    )
+    name = card.name or card.pci_id or "?"
     because = (phrase("frameworks.because.card", name=name, gfx=card.gfx or card.architecture or "?"),)
-    return (framework_finding("vendors-own-stack", "info", because, source[case.vendor], name, name=name),)
+    return (framework_finding("vendors-own-stack", "info", because, _MAKERS[card.vendor], name, name=name),)
+
+
+def _left_to_its_maker(case: Case) -> Accelerator | None:
+    """Return the card that our builds may not be for: AMD's and Habana's, else Intel's, else NVIDIA's that is a part of the processor."""
+    if case.vendor is not None:
+        return judged(case.machine)[0] if case.vendor in ("amd", "habana") else None
+    others = (card for card in case.machine.accelerators if card.integrated == (card.vendor == "nvidia"))
+    return next((card for card in others if card.vendor in ("intel", "nvidia")), None)
 
 
 RULES: tuple[Callable[[Case], Found], ...] = (
@@ -244,4 +274,5 @@ RULES: tuple[Callable[[Case], Found], ...] = (
     library_path_shadows_wheel,
     library_path_unknown,
     vendors_own_stack,
+    card_not_driven,
 )

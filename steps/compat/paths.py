@@ -22,7 +22,7 @@ _NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooti
 
 def _slotted(machine: Machine) -> tuple[Accelerator, ...]:
     """Return the judged cards that sit behind a link worth judging."""
-    return tuple(card for card in judged(machine) if guide.on_board(card.name) is None)
+    return tuple(card for card in judged(machine) if guide.on_board(card.name) is None and not ways.cabled(machine, card))
 
 
 def _title(machine: Machine, card: Accelerator) -> str:

@@ -34,7 +34,7 @@ def driver_not_loaded(case: Case) -> Found:
 
 def driver_blocked(case: Case) -> Found:
     """Another driver holds the cards; a module that Secure Boot refused is the firmware step's."""
-    strangers = (*in_tree_names(), "vfio-pci")
+    strangers = in_tree_names()
     holders = sorted({gpu.card.kernel_driver for gpu in case.gpus if gpu.card.kernel_driver in strangers})
     if not _stays(case, "blocked") or not holders:
         return ()

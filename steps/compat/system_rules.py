@@ -161,7 +161,7 @@ def kernel_too_new_for_driver(case: Case) -> Found:
     if case.driver.origin != "planned" or row is None or not kernel or not number(kernel):
         return ()
     patched = case.driver.source == "distro"
-    limit = row.kernel_max_patched or row.kernel_max if patched else row.kernel_max
+    limit = stack.kernel_ceiling(row, patched=patched)
     if limit is None or at_least(limit, line(kernel)) or (patched and archive_variant(case) and case.machine.os.id == "ubuntu"):
         return ()
     because = (phrase("driver.because.kernel", kernel=kernel), phrase("driver.because.kernel-limit", branch=row.name, limit=limit))

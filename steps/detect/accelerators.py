@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from steps.catalog import devices as catalog
-from steps.detect import bridges, pci, power
+from steps.detect import bridges, pci, power, unplaced
 from steps.detect.pci import Device
 from steps.detect.probes import Probes
 from steps.detect.smi import Smi
@@ -22,10 +22,8 @@ def accelerators(host: Probes, bus: tuple[Device, ...], smi: Smi, *, os: Os) -> 
     """Return every GPU and accelerator; management controllers that only paint a console are not among them."""
     cards = [device for device in bus if _is_accelerator(device)]
     told = _told_by(cards, smi)
-    found = [_accelerator(host, pci.detailed(host, device), bus, told.get(device.address) or SmiGpu(), os) for device in cards]
-    if found or not os.wsl:
-        return tuple(found)
-    return tuple(_in_wsl(gpu) for gpu in smi.gpus)
+    found = tuple(_accelerator(host, pci.detailed(host, device), bus, told.get(device.address) or SmiGpu(), os) for device in cards)
+    return found if any(card.vendor == "nvidia" for card in found) else found + unplaced.cards(host, smi, os=os)
 
 
 def _is_accelerator(device: Device) -> bool:
@@ -97,7 +95,7 @@ def _name(host: Probes, device: Device, told: SmiGpu) -> str | None:
     if lent is not None:
         return lent.name
     row = catalog.gpu(device.pci_id) or catalog.accelerator(device.pci_id)
-    return row.name if row else device.name
+    return catalog.amd_name(device.pci_id, device.revision) or (row.name if row else device.name)
 
 
 def _amd_memory(host: Probes, device: Device) -> int | None:
@@ -133,9 +131,11 @@ def _link(device: Device, told: SmiGpu) -> PcieLink | None:
 
 
 def _bar1(vendor: str, device: Device) -> int | None:
-    """Return the size of the window onto the card's memory: NVIDIA's second, the first of the others."""
-    if vendor != "nvidia":
+    """Return the size of the window onto the card's memory: NVIDIA's second, AMD's first, the largest of the others."""
+    if vendor == "amd":
         return device.bars[0] or None if device.bars else None
+    if vendor != "nvidia":
+        return max(device.bars, default=0) or None
     # A register window of 64 bits takes two places, so the next one moves up.
     return next((size for size in device.bars[1:3] if size), None)
 
@@ -146,25 +146,3 @@ def _integrated(device: Device, bus: tuple[Device, ...]) -> bool:
         return device.address.split(":")[1] == "00"
     row = catalog.accelerator(device.pci_id)
     return row is not None and row.integrated == "yes"
-
-
-def _in_wsl(gpu: SmiGpu) -> Accelerator:
-    """Return a GPU that Windows lends: no PCI address of this side, no driver to install."""
-    row = catalog.gpu_by_name(gpu.name) if gpu.name else None
-    return Accelerator(
-        vendor="nvidia",
-        name=gpu.name,
-        chip=row.chip if row else None,
-        architecture=row.architecture if row else None,
-        compute_capability=gpu.compute_capability or (row.compute_capability if row else None),
-        memory_bytes=gpu.memory_bytes,
-        kernel_driver="dxgkrnl",
-        pcie=gpu.link if gpu.link != PcieLink() else None,
-        ecc=gpu.ecc,
-        mig=gpu.mig,
-        utilization=gpu.utilization,
-        performance_state=gpu.performance_state,
-        power=gpu.power,
-        fan_percent=gpu.fan_percent,
-        slowed=gpu.slowed or (),
-    )

@@ -79,7 +79,7 @@ def _number(text: str | None) -> int | None:
 
 
 def _model(told: Mapping[str, tuple[str, ...]], info: str) -> str | None:
-    names = tuple(dict.fromkeys(name for name in told.get("Model name", ()) if name != "-"))
+    names = tuple(dict.fromkeys(name for name in told.get("Model name", ()) if name not in ("", "-")))
     if names:
         return " + ".join(names)
     found = re.search(r"^model name\s*:\s*(\S.*?)\s*$", info, re.MULTILINE)
@@ -101,23 +101,26 @@ def _topology(host: Probes, leaf: str) -> list[str]:
 def _sockets(host: Probes, told: Mapping[str, tuple[str, ...]], info: str) -> int | None:
     packages = {name for name in _topology(host, "physical_package_id") if name.isdigit()}
     listed = set(re.findall(r"^physical id\s*:\s*(\d+)", info, re.MULTILINE))
-    return len(packages) or len(listed) or _number(_first(told, "Socket(s)"))
+    # Of /proc/cpuinfo, which is long, a report may hold the beginning only.
+    return len(packages) or _number(_first(told, "Socket(s)")) or len(listed) or None
 
 
 def _cores(host: Probes, told: Mapping[str, tuple[str, ...]], info: str) -> int | None:
     siblings = set(_topology(host, "thread_siblings_list"))
     if siblings:
         return len(siblings)
+    # Two kinds of core have a line each.
+    each = [_number(text) for text in told.get("Core(s) per socket", ())]
+    sockets = [_number(text) for text in told.get("Socket(s)", ())]
+    counted = sum(cores * places for cores, places in zip(each, sockets, strict=False) if cores and places)
     listed = set(re.findall(r"^physical id\s*:\s*(\d+)\n(?:.*\n)*?core id\s*:\s*(\d+)", info, re.MULTILINE))
-    if listed:
-        return len(listed)
-    each, sockets = _number(_first(told, "Core(s) per socket")), _number(_first(told, "Socket(s)"))
-    return each * sockets if each is not None and sockets is not None else None
+    return counted or len(listed) or None
 
 
 def _threads(host: Probes, told: Mapping[str, tuple[str, ...]], info: str) -> int | None:
     listed = len(re.findall(r"^processor\s*:", info, re.MULTILINE))
-    return span(host.line(f"{CPUS}/online")) or listed or _number(_first(told, "CPU(s)"))
+    said = span(_first(told, "On-line CPU(s) list")) or _number(_first(told, "CPU(s)"))
+    return span(host.line(f"{CPUS}/online")) or said or listed or None
 
 
 def span(text: str | None) -> int:

@@ -12,6 +12,7 @@ from steps.model.machine import Disk
 BLOCK = "/sys/block"
 LSBLK = ("lsblk", "-J", "-b", "-o", "NAME,SIZE,ROTA,TYPE,MODEL")
 Tier = Literal["nvme", "ssd", "hdd", "external", "virtual", "raid"]
+_FLASH: dict[str, Tier] = {"MMC": "ssd", "SD": "external"}
 _MOST_BYTES = 1 << 64
 """No disk is larger; what says so is broken."""
 _NO_DISK = re.compile(r"^(loop|ram|zram|dm-|md|sr|fd|nbd|zd|rbd|mtdblock)\d|^nvme\d+c\d+n\d+$|boot\d$|rpmb$")
@@ -50,8 +51,12 @@ def _tier(host: Probes, name: str, described: str, *, external: bool, turns: boo
     if _RAID.search(described):
         return "raid"
     if name.startswith("nvme"):
-        return "nvme"
-    if external or name.startswith("mmcblk"):
+        # A hypervisor's disks may call themselves so too; without a model's name they are not told apart.
+        return None if virtual_machine and not described else "nvme"
+    if name.startswith("mmcblk"):
+        # The kernel tells a soldered chip from a card in a slot.
+        return _FLASH.get(host.line(f"{BLOCK}/{name}/device/type") or "")
+    if external:
         return "external"
     if virtual_machine and name.startswith("sd"):
         return "virtual"

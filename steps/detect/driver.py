@@ -159,6 +159,8 @@ def _state(host: Probes, cards: tuple[Accelerator, ...], smi: Smi, packages: Pac
         return "working"
     if loaded is not None:
         return _state_of_loaded(nvidia, loaded, versions.library)
+    if wsl:
+        return "absent" if smi.installed is False else "unknown"
     if _blocked(host):
         return "blocked"
     return _state_of_unloaded(host, nvidia, smi, packages)

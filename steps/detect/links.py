@@ -9,6 +9,7 @@ from steps.detect.probes import Probes
 from steps.model.machine import Accelerator, Link
 
 TOPOLOGY = ("nvidia-smi", "topo", "-m")
+NVLINK = ("nvidia-smi", "nvlink", "--status")
 _MOST_CARDS = 128
 """The pairs of more cards are not worked out: no machine has so many, and a made-up capture would cost minutes."""
 _KIND = re.compile(r"^(NV\d+|PIX|PXB|PHB|NODE|SYS)$")
@@ -24,6 +25,10 @@ def links(host: Probes, accelerators: tuple[Accelerator, ...], bus: tuple[Device
         for (first, second), kind in matrix(host.run(TOPOLOGY, timeout=20).stdout).items():
             if second < len(nvidia):
                 found[nvidia[first], nvidia[second]] = kind
+        counts = _running(host)
+        if len(nvidia) == 2 and len(counts) == 2 and counts[0] == counts[1] > 0:
+            # Two cards with as many running links each have no other end for them.
+            found[nvidia[0], nvidia[1]] = f"NV{counts[0]}"
     branches = {device.address: device for device in bus}
     for order, first in enumerate(judged if len(judged) <= _MOST_CARDS else ()):
         for second in judged[order + 1 :]:
@@ -32,6 +37,20 @@ def links(host: Probes, accelerators: tuple[Accelerator, ...], bus: tuple[Device
             if way is not None:
                 found[first, second] = way
     return tuple(Link(a=first, b=second, kind=kind) for (first, second), kind in sorted(found.items()))
+
+
+def joins_told(host: Probes, cards: int) -> bool:
+    """Return whether the driver said which of so many cards NVLink joins; the ways through the PCI tree do not show it."""
+    counts = _running(host)
+    # Which of several cards are joined by links that run, their numbers do not tell.
+    told = len(counts) == cards and (not any(counts) or (cards == 2 and counts[0] == counts[1]))
+    return cards > 1 and (told or bool(matrix(host.run(TOPOLOGY, timeout=20).stdout)))
+
+
+def _running(host: Probes) -> list[int]:
+    """Return how many NVLinks of each card run, in the order of addresses; empty where nobody recorded it, for the matrix tells more."""
+    text = host.run(NVLINK).stdout if NVLINK in host.host.recorded() else ""
+    return [len(re.findall(r"Link \d+: [\d.]+ GB/s", card)) for card in re.split(r"^GPU \d+: ", text, flags=re.MULTILINE)[1:]]
 
 
 def matrix(text: str) -> dict[tuple[int, int], str]:

@@ -82,7 +82,8 @@ def _driver(host: Probes, at: str) -> str | None:
     """Return the driver bound to the device behind an interface; a virtio function's is one level up in name only."""
     driver = host.readlink(f"{at}/device/driver")
     if driver is None:
-        return None
+        # Only this driver makes an interface of a virtio device.
+        return "virtio_net" if re.search(r"/virtio\d+$", host.readlink(f"{at}/device") or "") else None
     name = PurePosixPath(driver).name
     return "virtio_net" if name == "virtio-pci" else name
 

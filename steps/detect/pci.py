@@ -24,6 +24,8 @@ class Device(Record):
     kind: str
     """The class, six hexadecimal digits; "" when not known."""
     subsystem: str | None = None
+    revision: str | None = None
+    """Two hexadecimal digits."""
     driver: str | None = None
     driver_known: bool = False
     numa_node: int | None = None
@@ -59,9 +61,12 @@ def _spellings(host: Probes) -> tuple[tuple[str, ...], ...]:
 
 def seen(host: Probes) -> bool:
     """Return whether the bus was seen at all: without that, no card found means nothing."""
-    if host.listdir(DEVICES) is not None or host.exists(DEVICES) is False:
-        return True
-    return any(host.run(argv).stdout for argv in _spellings(host))
+    return in_sysfs(host) or any(host.run(argv).stdout for argv in _spellings(host))
+
+
+def in_sysfs(host: Probes) -> bool:
+    """Return whether the kernel itself showed the bus, or that it has none: what lspci printed may be cut."""
+    return host.listdir(DEVICES) is not None or host.exists(DEVICES) is False
 
 
 def _from_sysfs(host: Probes, name: str) -> Device | None:
@@ -104,8 +109,15 @@ def detailed(host: Probes, device: Device) -> Device:
             "link": link,
             "bars": _bars(host.read(f"{at}/resource") or ""),
             "sriov": None if total is None else Sriov(total=total, enabled=host.number(f"{at}/sriov_numvfs")),
+            "revision": _revision(host.line(f"{at}/revision")),
         }
     )
+
+
+def _revision(text: str | None) -> str | None:
+    """Return a revision without its prefix, or `None`."""
+    found = re.fullmatch(r"(?:0x)?([0-9a-f]{2})", text or "")
+    return found[1] if found else None
 
 
 def _identifier(host: Probes, path: str) -> str | None:
@@ -145,9 +157,15 @@ def _bars(resource: str) -> tuple[int, ...]:
 
 _HEAD = re.compile(
     r"^(?P<address>(?:[0-9a-f]{4,}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (?P<kind>[^\[:]+?)(?: \[(?P<class>[0-9a-f]{4})\])?: (?P<name>.*?)"
-    r"(?: \[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\])?(?: \(rev [0-9a-f]+\))?(?: \(prog-if .*\))?$"
+    r"(?: \[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\])?(?: \(rev (?P<revision>[0-9a-f]+)\))?(?: \(prog-if .*\))?$"
 )
-_CLASSES = {"VGA compatible controller": "0300", "3D controller": "0302", "Display controller": "0380", "Processing accelerators": "1200"}
+_CLASSES = {
+    "VGA compatible controller": "0300",
+    "3D controller": "0302",
+    "Display controller": "0380",
+    "Processing accelerators": "1200",
+    "Bridge": "0680",
+}
 _VENDORS = {
     "NVIDIA Corporation": "10de",
     "Advanced Micro Devices, Inc. [AMD/ATI]": "1002",
@@ -166,15 +184,19 @@ def from_lspci(text: str) -> dict[str, Device]:
             continue
         address = match["address"] if match["address"].count(":") == 2 else f"0000:{match['address']}"
         vendor = match["vendor"] or next((code for name, code in _VENDORS.items() if match["name"].startswith(name)), "")
+        # Where lspci knows no name it prints the number in its place.
+        nameless = re.search(r" Device ([0-9a-f]{4})$", match["name"])
         driver = re.search(r"Kernel driver in use: (\S+)", body)
         node = re.search(r"NUMA node: (\d+)", body)
         subsystem = re.search(r"Subsystem: .*\[([0-9a-f]{4}:[0-9a-f]{4})\]", body)
         found[address] = Device(
             address=address,
             vendor=vendor,
-            device=match["device"] or "",
+            device=match["device"] or (nameless[1] if nameless else ""),
             kind=(match["class"] or _CLASSES.get(match["kind"], "")) + ("00" if match["class"] or match["kind"] in _CLASSES else ""),
             subsystem=subsystem[1] if subsystem else None,
+            # A device that sleeps reads ff here; sysfs remembers what it once was.
+            revision=_revision(match["revision"]) if match["revision"] != "ff" else None,
             driver=driver[1] if driver else None,
             driver_known="Kernel modules:" in body or driver is not None,
             numa_node=int(node[1]) if node else None,

@@ -106,8 +106,8 @@ def _trouble(text: str, status: int | None) -> tuple[Trouble | None, str | None]
 
 
 _ROW = re.compile(
-    r"^\|\s+\d+\s+(?P<name>\S.*?)\s+(?:On|Off|N/A|ERR!)\s+\|\s+(?P<address>[0-9A-Fa-f:]{7,16}\.[0-7])\s.*\n"
-    r"\|(?P<power>[^|\n]*)\|[^|\n]*?/\s*(?P<memory>\d+MiB)?[^|\n]*(?:\|\s*(?P<busy>\d{1,3})%)?",
+    r"^\|\s+\d+\s+(?P<name>\S.*?)\s+(?:On|Off|N/A|ERR!)\s+\|\s+(?P<address>[0-9A-Fa-f:]{7,16}\.[0-7]|N/A)\s.*\n"
+    r"\|(?P<power>[^|\n]*)\|(?:[^|\n]*?/\s*(?P<memory>\d+MiB)?|\s*Not Supported)[^|\n]*(?:\|\s*(?P<busy>\d{1,3})%)?",
     re.MULTILINE,
 )
 _POWER_CELL = re.compile(r"\s*(?P<fan>\d{1,3}%)?.*?(?:\s(?P<state>P\d{1,2})\s.*?)?(?:/\s*(?P<watts>\d{1,5})W)?\s*")

@@ -76,8 +76,7 @@ def _glibc(host: Probes, packages: Packages, told: Release) -> str | None:
     if printed:
         return printed[1]
     # A release of a distribution never changes its C library; only rolling ones do, and those have no row.
-    row = stack.distribution_of(told.id, told.version)
-    return row.glibc if row else None
+    return stack.glibc_of(told.id, told.version)
 
 
 _CONTAINERS = frozenset(("docker", "podman", "lxc", "lxc-libvirt", "systemd-nspawn", "openvz", "rkt", "proot", "pouch", "container-other"))

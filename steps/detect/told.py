@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from steps.catalog import linux
-from steps.detect import pci
+from steps.detect import links, pci
 from steps.detect.packages import Packages
 from steps.detect.probes import Probes
 from steps.model.machine import Accelerator, Told
@@ -36,6 +36,7 @@ def told(host: Probes, cards: tuple[Accelerator, ...], installed: Packages) -> T
         texts=texts,
         names=tuple(text for name in _NAMES if (text := host.line(f"{_DMI}/{name}"))),
         portable=host.line(f"{_DMI}/chassis_type") in _PORTABLE,
+        nvlink=links.joins_told(host, sum(card.vendor == "nvidia" and not card.integrated for card in cards)),
     )
 
 

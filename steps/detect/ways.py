@@ -17,6 +17,23 @@ def way(machine: Machine, card: Accelerator) -> tuple[Bridge, ...]:
     return found if len(found) == len(card.bridges) else ()
 
 
+def cabled(machine: Machine, card: Accelerator) -> bool:
+    """Return whether a card sits in a box at the end of a Thunderbolt cable, which has four lanes and says of its speed what it likes."""
+    known = {bridge.address: bridge.pci_id for bridge in machine.bridges}
+    return any("Thunderbolt" in (devices.bridge_name(known.get(address)) or "") for address in card.bridges)
+
+
+_FEW = 4
+"""A laptop's maker gives its card half the lanes, or a quarter; fewer are a fault there too."""
+
+
+def as_made(machine: Machine, card: Accelerator) -> bool:
+    """Return whether a card has as few lanes as its maker or a hypervisor gives it: in a laptop, at the end of a cable, in a guest."""
+    width = (card.pcie.width if card.pcie else None) or 0
+    guest = machine.os.virtualization not in (None, "none")
+    return guest or cabled(machine, card) or (machine.told.portable and width >= _FEW)
+
+
 def generation(card: Accelerator) -> int:
     """Return the PCIe generation that a card's silicon has, else what it says of itself; 0 when neither is known.
 

@@ -50,7 +50,8 @@ def _told(root: str | None) -> Release:
     told = distro.LinuxDistribution(include_lsb=False, include_uname=False, include_oslevel=False, root_dir=root)
     try:
         return Release(
-            id=told.id() or None,
+            # `distro` renames some ("opensuse" for `opensuse-leap`, "oracle" for `ol`); the tables go by the system's own word.
+            id=told.os_release_attr("id") or told.id() or None,
             version=told.version() or None,
             codename=told.codename() or None,
             name=told.name(pretty=True) or None,

@@ -402,6 +402,8 @@ class Told(Record):
     """What the board and the machine call themselves, maker's names first: the rows of `boards.toml` are found by them."""
     portable: bool = False
     """Whether its case says that it is a laptop or a tablet."""
+    nvlink: bool = False
+    """Whether the driver said which cards NVLink joins; else `Machine.links` are ways through the PCI tree, which do not show it."""
 
 
 class BootEntry(Record):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from steps.detect.bridges import nvswitches
+from steps.detect.pci import DEVICES, devices
 from steps.doctor import numbers
 from steps.doctor.events.containers import HookFailed, ToolMissing
 from steps.doctor.events.cuda import CudaError, DriverOld, DriverUnseen, FabricManager, NoDevices, SymbolMissing, UvmMissing
@@ -51,6 +53,12 @@ def _service(seen: Evidence) -> Fact | None:
     return None
 
 
+def _idle(seen: Evidence) -> Fact | None:
+    """Return systemd's word that the service does not run."""
+    service = _service(seen)
+    return service if service is not None and service.value in ("inactive", "failed", "not be found") else None
+
+
 @rule("fabricmanager-not-running")
 def not_running(seen: Evidence) -> Answer:
     """CUDA waits for a fabric manager that does not run."""
@@ -62,6 +70,10 @@ def not_running(seen: Evidence) -> Answer:
         nothing = seen.first(FabricManager, lambda event: event.says == "nothing-to-do")
         if nothing is not None:
             return out(nothing)
+        idle, chips = _idle(seen), nvswitches(devices(seen.host))
+        if idle is not None and chips and seen.driver_answers:
+            # Without it CUDA starts on none of these cards, whether somebody tried or not.
+            return found(STRONG, idle, fact(chips[0], DEVICES, f"NVSwitch {chips[0]}"))
         failed, switched = seen.first(FabricManager, lambda event: event.says == "failed"), _switched(seen)
         return found(LIKELY, failed, switched) if failed is not None and switched is not None else None
     service = _service(seen)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from steps.detect import ways
+from steps.detect.machine import detect
 from steps.detect.pci import DEVICES
 from steps.doctor.events.bus import BandwidthLimited, BootFirmwareFailed, LinkError, RegionInvalid, WindowFailed
 from steps.doctor.events.kernel import InitFailed
@@ -144,7 +146,7 @@ def _concerns(event: WindowFailed, gpus: set[str]) -> bool:
 @rule("pcie-link-below-capability")
 def below(seen: Evidence) -> Answer:
     """Fewer lanes than both ends can have, or a low speed while the card works."""
-    narrow = next((link for link in seen.links if link.narrow and not _wired(link) and not _joined(seen, link)), None)
+    narrow = next(iter(_narrow(seen)), None)
     if narrow is not None:
         most = f"x{narrow.most_width}" if narrow.most_width else "?"
         return found(CERTAIN - 0.05, narrow, now=f"x{narrow.width}", most=most, address=narrow.address or "?", variant="width")
@@ -157,6 +159,17 @@ def below(seen: Evidence) -> Answer:
     if limited is not None:
         return found(LIKELY, limited, now=f"x{limited.width}", most=f"x{limited.able_width}", address=limited.address, variant="width")
     return None
+
+
+def _narrow(seen: Evidence) -> list[LinkSeen]:
+    """Return the links that lost lanes which the board gave them."""
+    found = [link for link in seen.links if link.narrow and not _wired(link) and not _joined(seen, link)]
+    if not any(link.place.source not in seen.handed for link in found):
+        return found
+    machine = detect(seen.host.host)
+    made = {card.address for card in machine.accelerators if ways.as_made(machine, card)}
+    # Programs write the domain with four digits and with eight.
+    return [link for link in found if link.place.source in seen.handed or (link.address or "").lower()[-12:] not in made]
 
 
 def _load(seen: Evidence, link: LinkSeen) -> float | None:
@@ -186,7 +199,7 @@ def _joined(seen: Evidence, link: LinkSeen) -> bool:
 @rule("pcie-lower-speed-is-normal")
 def lower_is_normal(seen: Evidence) -> Answer:
     """A lower speed at full width without load, or a limit in the bridge that all cards share."""
-    narrow = [link for link in seen.links if link.narrow and not _wired(link) and not _joined(seen, link)]
+    narrow = _narrow(seen)
     if narrow:
         return out(narrow[0])
     if any(link.place.source.startswith("/sys/") for link in seen.links):
