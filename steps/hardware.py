@@ -259,7 +259,8 @@ def _disks(machine: Machine, found: dict[str, Finding], row: str, code: str) -> 
     hidden = any(one.tier in (None, "virtual", "raid") for one in machine.disks)
     if not machine.disks or (hidden and not size):
         detail = None
-    disks = tuple(f"{one.name}  {one.model or ''}  {measures.storage(one.bytes) if one.bytes else ''}"[:39] for one in machine.disks[:6])
+    told = ((one.name, one.bytes and measures.storage(one.bytes), one.model) for one in machine.disks[:6])
+    disks = tuple("  ".join(part for part in parts if part) for parts in told)
     return _row(row, detail, found, (code,), (phrase(f"hardware.explain.{row}"), *disks))
 
 
