@@ -46,6 +46,10 @@ async def test_a_broken_driver_is_offered_to_the_doctor_who_names_one_cause() ->
             assert words in shown, words
         await press(pilot, "end")
         assert "Not ruled out" in text(app)
+        assert {row[37:39] for row in text(app).splitlines()[4:22]} == {" │"}, "words of the left column touch the rule"
+        await press(pilot, "d")
+        assert "All that was seen" in text(app)
+        assert "r tries the step again" not in text(app)
 
 
 async def test_enter_shows_the_plan_and_only_agreeing_starts_the_run(tmp_path: Path) -> None:

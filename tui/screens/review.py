@@ -278,12 +278,12 @@ class ReviewScreen(MenuPage):
     def do_save(self) -> None:
         """Ask for the path of the profile."""
         self.at, self._saving = "save", "profile"
-        self.field = Field(self.bringup.profile_name())
+        self.field = Field(self.bringup.profile_name(), suggested=True)
 
     def do_request(self) -> None:
         """Ask for the path of the request to the administrator."""
         self.at, self._saving = "request", "request"
-        self.field = Field("bringup-request.txt")
+        self.field = Field("bringup-request.txt", suggested=True)
 
     def typed(self, text: str) -> None:
         """Write the profile or the request."""
