@@ -144,7 +144,11 @@ class ReviewScreen(MenuPage):
         elif isinstance(action, Reboot):
             words = self.shell.say(ui("review.reboots"))
         if any(one.code == "unverified" and one.params.get("action") == action.id for one in self._confirmed()):
-            words = " · ".join(part for part in (words, self.shell.say(phrase("cli.unverified"))) if part)
+            words = (
+                summary.joined(self.shell, (words, self.shell.say(ui("review.unsure"))))
+                if words
+                else self.shell.say(phrase("cli.unverified"))
+            )
         room = columns - 3 - (width(words) + 3 if words else 0)
         title = self.shell.say(action.title)
         parts = wrap(title, room) if rows > 1 else [cut(title, room)]
@@ -267,7 +271,7 @@ class ReviewScreen(MenuPage):
 
     def do_why(self) -> None:
         """Show the findings of all answers."""
-        self.bringup.open_check(errors_first=True)
+        self.bringup.open_check()
 
     def do_details(self) -> None:
         """Show the whole plan with its commands."""

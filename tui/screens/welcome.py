@@ -177,7 +177,7 @@ class WelcomeScreen(MenuPage):
     def do_check(self) -> None:
         """Show every finding."""
         if self.wizard.ready:
-            self.bringup.open_check()
+            self.bringup.open_check(as_it_is=True)
         else:
             self.remark(self.shell.say(ui("welcome.wait")))
 
