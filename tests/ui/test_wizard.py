@@ -318,7 +318,7 @@ async def test_without_utf8_nothing_but_ascii_is_shown(tmp_path: Path) -> None:
 async def test_without_root_and_sudo_the_own_part_starts_and_the_rest_becomes_a_request(tmp_path: Path) -> None:
     async with wizard(tmp_path, privilege="none") as (app, pilot, backend):
         await press(pilot, "enter")
-        assert "No root and no sudo here." in text(app)
+        assert "No root here. Your own part can start" in text(app)
         await press(pilot, "e", "enter")
         assert (tmp_path / "bringup-request.txt").read_text() == "2 actions\n"
         await press(pilot, "enter")

@@ -144,11 +144,8 @@ class ReviewScreen(MenuPage):
         elif isinstance(action, Reboot):
             words = self.shell.say(ui("review.reboots"))
         if any(one.code == "unverified" and one.params.get("action") == action.id for one in self._confirmed()):
-            words = (
-                summary.joined(self.shell, (words, self.shell.say(ui("review.unsure"))))
-                if words
-                else self.shell.say(phrase("cli.unverified"))
-            )
+            unsure = self.shell.say(ui("review.unsure") if words else phrase("cli.unverified"))
+            words = summary.joined(self.shell, tuple(part for part in (words, unsure) if part))
         room = columns - 3 - (width(words) + 3 if words else 0)
         title = self.shell.say(action.title)
         parts = wrap(title, room) if rows > 1 else [cut(title, room)]
