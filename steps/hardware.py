@@ -9,6 +9,7 @@ import msgspec
 from steps.catalog import guide
 from steps.compat import firmware
 from steps.compat import hardware as rules
+from steps.compat.case import architecture_title
 from steps.detect import measures, topology, ways
 from steps.model.action import AnyAction
 from steps.model.base import Phrase, Words, phrase
@@ -198,7 +199,7 @@ def _card(machine: Machine, position: int) -> Words:
     """Return one kind of card in a sentence."""
     card = machine.accelerators[position]
     parts = [measures.short_name(card)]
-    parts += [card.architecture.capitalize()] if card.architecture else []
+    parts += [architecture_title(card.architecture)] if card.architecture else []
     parts += [f"compute capability {card.compute_capability}"] if card.compute_capability else []
     parts += [measures.card_memory(card.memory_bytes)] if card.memory_bytes else []
     return ", ".join(parts)

@@ -272,3 +272,8 @@ def test_a_set_names_all_that_it_adds_and_what_cannot_touch_the_stack_says_nothi
     assert "jupyterlab" in {change.topic for change in effects.effects(found, answers, student.patch).changes}
     assert effects.effects(found, answers, row(monitoring, found, "glances", answers).patch).keeps == ()
     assert effects.effects(found, answers, row(driver, found, "595-open", answers).patch).keeps != ()
+
+
+def test_an_architecture_of_amd_is_written_as_its_maker_writes_it() -> None:
+    assert "CDNA3" in said(row(hardware, machine("xe9680-mi300x"), "gpu"))
+    assert "Ada" in said(row(hardware, machine("rtx4090x4-epyc"), "gpu"))
