@@ -260,7 +260,7 @@ def _disks(machine: Machine, found: dict[str, Finding], row: str, code: str) -> 
     hidden = any(one.tier in (None, "virtual", "raid") for one in machine.disks)
     if not machine.disks or (hidden and not size):
         detail = None
-    told = ((one.name, one.bytes and measures.storage(one.bytes), one.model) for one in machine.disks[:6])
+    told = ((one.name, measures.storage(one.bytes) if one.bytes else "", one.model) for one in machine.disks[:6])
     disks = tuple("  ".join(part for part in parts if part) for parts in told)
     return _row(row, detail, found, (code,), (phrase(f"hardware.explain.{row}"), *disks))
 
