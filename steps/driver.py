@@ -145,15 +145,16 @@ def _driver(case: Case, patch: Patch, advised: str) -> Option:
     if place == "known" and mark == "good":
         mark, tag = "catch", phrase("driver.tag.known")
     row = stack.branches()[branch]
+    warned = worst == "warning"
     return Option(
         value=value,
         label=phrase(f"driver.option.{flavor}", branch=branch),
         short=phrase(f"driver.short.{flavor}", branch=branch),
         mark=mark,
         tag=tag,
-        sentences=() if mark == "bad" or worst == "warning" else _explained(changed, row, flavor),
+        sentences=() if mark == "bad" or warned else _explained(changed, row, flavor),
         findings=findings,
-        notes=_notes(changed, row, place) if mark != "bad" else (),
+        notes=(*_notes(changed, row, place), *(_further_source(changed) if warned else ())) if mark != "bad" else (),
         patch=patch,
         recommended=value == advised,
     )
@@ -167,9 +168,14 @@ def _explained(case: Case, row: stack.Branch, flavor: str) -> tuple[Words, ...]:
         phrase(f"driver.explain.{row.kind}", branch=row.name, date=row.end_of_life or "?"),
         phrase(f"driver.explain.{key}", last=last),
     )
+    return (*sentences, *(note.text for note in _further_source(case)))
+
+
+def _further_source(case: Case) -> tuple[Note, ...]:
+    """Return that a driver comes from one more source of packages; empty where the distribution has it."""
     if case.driver.source != "nvidia-repo":
-        return sentences
-    return (*sentences, phrase("driver.explain.adds-repo", system=(case.machine.os.id or "?").capitalize()))
+        return ()
+    return (Note(label="trap", text=phrase("driver.explain.adds-repo", system=(case.machine.os.id or "?").capitalize())),)
 
 
 def _last_closed() -> str:

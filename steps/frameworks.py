@@ -13,6 +13,7 @@ from steps.compat.framework_rules import refused
 from steps.compat.search import releases
 from steps.compat.together_rules import frameworks_conflict
 from steps.compat.wheels import cuda_of, jax_extra, pythons_of, torch_release
+from steps.detect import measures
 from steps.model.action import AnyAction
 from steps.model.base import Words, phrase
 from steps.model.choice import Choice, Mark, Note, Option
@@ -269,7 +270,7 @@ def _notes(case: Case, name: str) -> tuple[Note, ...]:
     notes = [Note(label="leads-to", text=f"$ {_installing(case)} install {shown}", command=True)]
     release = torch_release(case)
     if name == "torch" and release:
-        notes.append(Note(label="cost", text=phrase("frameworks.note.cost", megabytes=framework_plan.megabytes(case))))
+        notes.append(Note(label="cost", text=phrase("frameworks.note.cost", size=measures.download(framework_plan.size(case)))))
         if release.confidence == "low":
             notes.append(Note(label="trap", text=phrase("frameworks.note.low")))
         notes.append(Note(label="source", text=release.source))

@@ -9,6 +9,7 @@ import msgspec
 from steps.catalog import guide
 from steps.compat import firmware
 from steps.compat import hardware as rules
+from steps.compat.case import architecture_title
 from steps.detect import measures, topology, ways
 from steps.model.action import AnyAction
 from steps.model.base import Phrase, Words, phrase
@@ -198,7 +199,7 @@ def _card(machine: Machine, position: int) -> Words:
     """Return one kind of card in a sentence."""
     card = machine.accelerators[position]
     parts = [measures.short_name(card)]
-    parts += [card.architecture.capitalize()] if card.architecture else []
+    parts += [architecture_title(card.architecture)] if card.architecture else []
     parts += [f"compute capability {card.compute_capability}"] if card.compute_capability else []
     parts += [measures.card_memory(card.memory_bytes)] if card.memory_bytes else []
     return ", ".join(parts)
@@ -259,7 +260,8 @@ def _disks(machine: Machine, found: dict[str, Finding], row: str, code: str) -> 
     hidden = any(one.tier in (None, "virtual", "raid") for one in machine.disks)
     if not machine.disks or (hidden and not size):
         detail = None
-    disks = tuple(f"{one.name}  {one.model or ''}  {measures.storage(one.bytes) if one.bytes else ''}"[:39] for one in machine.disks[:6])
+    told = ((one.name, measures.storage(one.bytes) if one.bytes else "", one.model) for one in machine.disks[:6])
+    disks = tuple("  ".join(part for part in parts if part) for parts in told)
     return _row(row, detail, found, (code,), (phrase(f"hardware.explain.{row}"), *disks))
 
 

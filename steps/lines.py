@@ -125,7 +125,7 @@ def findings(found: Iterable[Finding], language: Language) -> Iterator[str]:
         yield say(language, phrase("cli.nothing-found"))
     for one in ordered:
         word = say(language, phrase(f"cli.severity.{one.severity}"))
-        yield f"{word:<9}{one.code:<28}{say_finding(language, one, 'sentence')}"
+        yield f"{padded(word, 9)}{one.code:<28}{say_finding(language, one, 'sentence')}"
         if one.severity in ("error", "warning") or one.code in _EXPLAINED:
             for fact in one.because:
                 yield f"{'':<9}{say(language, phrase('cli.because'))} {say(language, fact)}"
@@ -211,6 +211,7 @@ def runs(found: Iterable[RunSummary], language: Language) -> Iterator[str]:
     listed = tuple(found)
     if not listed:
         yield say(language, phrase("cli.no-runs"))
+    rows: list[tuple[str, str, str, str, str]] = []
     for one in listed:
         started = "" if one.started is None else datetime.fromtimestamp(one.started).astimezone().strftime("%Y-%m-%d %H:%M")
         word = "done-without" if one.status == "done" and one.exit in (1, 20) else one.word
@@ -218,7 +219,11 @@ def runs(found: Iterable[RunSummary], language: Language) -> Iterator[str]:
         if one.rehearsal:
             state = f"{state} · {say(language, phrase('cli.run.rehearsal'))}"
         title = shortened(one.title or say(language, one.first), 48)
-        yield f"{one.id:<12}{started:<18}{one.owner or '':<12}{padded(state, 24)}{title}".rstrip()
+        rows.append((one.id, started, one.owner or "", state, title))
+    # As wide as what stands in them: the title is to begin on the line of a small terminal.
+    cells = [max((cells_of(row[at]) for row in rows), default=0) + 2 for at in range(4)]
+    for row in rows:
+        yield ("".join(padded(text, wide) for text, wide in zip(row[:4], cells, strict=True)) + row[4]).rstrip()
     kept: dict[str, int] = {}
     for one in listed:
         kept[one.kept_in] = kept.get(one.kept_in, 0) + one.kept_bytes - sum(one.kept_beside.values())
@@ -241,9 +246,9 @@ def verdict(rungs: Iterable[Rung], language: Language, *, tried: bool = False, w
         # A figure that the words hold already is not said again beside them.
         value = "" if one.value is None or detail or (one.unit == "difference" and said) else plot.measure(one.value, one.unit)
         name = say_rung(language, one.id)
-        yield "  ".join(part for part in (f"{word:<8}", f"{name:<24}", detail, value, said) if part)
+        yield "  ".join(part for part in (padded(word, 8), padded(name, 24), detail, value, said) if part)
     for bar in plot.bars(listed):
-        yield f"{'':<8}  {say_rung(language, bar.rung):<24}  {plot.drawn(bar, 30)}  {plot.figure(bar)}"
+        yield f"{'':<8}  {padded(say_rung(language, bar.rung), 24)}  {plot.drawn(bar, 30)}  {plot.figure(bar)}"
     failed = sum(one.state == "failed" for one in listed)
     passed = sum(one.state == "passed" for one in listed)
     left = say(language, phrase("run.comma")).join(say(language, one) for one in without)

@@ -37,6 +37,8 @@ class PlainWizard:
         self._language: Language = language
         self._ask = ask
         self._write = write
+        self._facts: tuple[Option, ...] = ()
+        """What the step has shown so far without a question: its numbers come before those of the questions."""
 
     def walk(self) -> Profile:
         """Return the answers after all steps; raises `Quit`."""
@@ -69,13 +71,16 @@ class PlainWizard:
         self._write("")
         self._write(self._say(phrase("cli.plain.step", number=number, total=total, title=title)))
         self._write(self._say(step.intro(self._machine, self._answers)))
+        self._facts = ()
         keys = [choice.key for choice in step.choices(self._machine, self._answers)]
         for key in keys:
             choice = next((one for one in step.choices(self._machine, self._answers) if one.key == key), None)
             if choice is None:
                 continue
             self._show(choice)
-            if choice.kind != "facts" and not self._answer(choice):
+            if choice.kind == "facts":
+                self._facts += choice.options
+            elif not self._answer(choice):
                 return -1
         if all(choice.kind == "facts" for choice in step.choices(self._machine, self._answers)):
             return self._after_facts(of_goal=step.KEY == hardware.KEY)
@@ -90,13 +95,16 @@ class PlainWizard:
                 return 0
             if line in ("", BACK):
                 return -1 if line == BACK else 1
+            if line.startswith("w "):
+                self._why((), line[2:])
+                continue
             self._write(self._say(phrase("cli.plain.not-taken", line=line)))
 
     def _show(self, choice: Choice) -> None:
         """Write the group's heading and one line an option."""
         if choice.title:
             self._write(self._say(choice.title))
-        for number, option in enumerate(choice.options, start=1):
+        for number, option in enumerate(choice.options, start=len(self._facts) + 1):
             name = " ".join(filter(None, (self._say(option.label), self._say(option.detail))))
             self._write(f"  {number:>2}  {padded(name, _NAME)}{self._verdict(option)}")
 
@@ -117,13 +125,13 @@ class PlainWizard:
             if line == HELP:
                 self._write(self._say(phrase("cli.plain.help")))
             elif line.startswith("w "):
-                self._why(choice, line[2:])
+                self._why(choice.options, line[2:])
             elif not line or self._take(choice, line):
                 return True
 
     def _numbers(self, choice: Choice) -> Iterator[str]:
         """Yield the numbers of what is taken."""
-        for number, option in enumerate(choice.options, start=1):
+        for number, option in enumerate(choice.options, start=len(self._facts) + 1):
             if option.value in choice.taken:
                 yield str(number)
 
@@ -132,7 +140,9 @@ class PlainWizard:
         if choice.kind == "text":
             self._answers = answered(self._answers, {choice.key: line})
             return True
-        picked = [self._option(choice, part) for part in line.split(",")]
+        picked = [self._option(choice.options, part) for part in line.split(",")]
+        if any(option in self._facts for option in picked):
+            picked = [None]  # what is only shown cannot be taken
         for option in picked:
             if option is None or not option.takeable:
                 self._write(self._say(phrase("cli.plain.not-taken", line=line)))
@@ -144,14 +154,14 @@ class PlainWizard:
                 self._answers = answered(self._answers, option.patch)
         return True
 
-    def _option(self, choice: Choice, number: str) -> Option | None:
-        """Return the option of that number, or `None` when there is none."""
-        text = number.strip()
-        return choice.options[int(text) - 1] if text.isdecimal() and 0 < int(text) <= len(choice.options) else None
+    def _option(self, options: tuple[Option, ...], number: str) -> Option | None:
+        """Return what has that number among the step's facts and the options behind them, or `None` when nothing has."""
+        text, rows = number.strip(), (*self._facts, *options)
+        return rows[int(text) - 1] if text.isdecimal() and 0 < int(text) <= len(rows) else None
 
-    def _why(self, choice: Choice, number: str) -> None:
-        """Explain one option."""
-        option = self._option(choice, number)
+    def _why(self, options: tuple[Option, ...], number: str) -> None:
+        """Explain a fact of the step, or an option."""
+        option = self._option(options, number)
         if option is None:
             self._write(self._say(phrase("cli.plain.not-taken", line=number)))
         else:

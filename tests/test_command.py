@@ -231,3 +231,12 @@ def test_as_lines_a_driver_that_does_not_work_is_said_and_leads_to_the_doctor(tm
     assert "Step 1 of" in whole
     working = bringup("--plain", "--lang", "en", "--machine", str(GPU_BOX), state=tmp_path, stdin="q\n").stdout
     assert "names the cause" not in working
+
+
+def test_as_lines_what_is_only_shown_can_be_asked_about_by_its_number(tmp_path: Path) -> None:
+    said = bringup("--plain", "--lang", "en", "--machine", str(GPU_BOX), state=tmp_path, stdin="w 1\n\nw 1\nq\n").stdout
+    hardware, _, firmware = said.partition("Step 2 of")
+    assert "compute capability" in hardware
+    rows = [line.split()[0] for line in firmware.splitlines() if line[:4].strip().isdecimal()]
+    assert rows == [str(number) for number in range(1, len(rows) + 1)], "a number stands for two rows"
+    assert "With it the processor sees all of the card's memory at once." in firmware

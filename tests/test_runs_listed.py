@@ -24,12 +24,12 @@ REHEARSED = RunSummary(id="1130-b", folder="/x", owner="ana", status="done", exi
 
 def test_the_list_says_what_a_run_installs_and_marks_rehearsals() -> None:
     assert list(lines.runs((REHEARSED, REAL), "en")) == [
-        "1130-b                        ana         done · rehearsal        CUDA 12.8",
-        "1130-a                        ana         done                    NVIDIA 580 open · torch 2.7.1",
+        "1130-b    ana  done · rehearsal  CUDA 12.8",
+        "1130-a    ana  done              NVIDIA 580 open · torch 2.7.1",
     ]
     assert [line.split(maxsplit=2)[2] for line in lines.runs((REHEARSED, REAL), "zh_CN")] == [
-        "完成 · 演练             CUDA 12.8",
-        "完成                    NVIDIA 580 open · torch 2.7.1",
+        "完成 · 演练  CUDA 12.8",
+        "完成         NVIDIA 580 open · torch 2.7.1",
     ]
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from steps import driver, firmware, frameworks, hardware, monitoring
+from steps import driver, firmware, frameworks, hardware, monitoring, nccl
+from steps.compat import effects
 from steps.compat.case import Case
-from steps.compat.framework_plan import megabytes
+from steps.compat.framework_plan import size
 from steps.compat.solve import recommend
 from steps.detect import ways
 from steps.detect.machine import detect
@@ -171,7 +172,7 @@ def test_pytorch_for_amd_is_counted_with_rocm_in_it() -> None:
     found = machine("xe9680-mi300x")
     answers = recommend(found).choices
     assert answers is not None
-    assert megabytes(Case(found, answers)) > 4000
+    assert size(Case(found, answers)) > 4e9
 
 
 def test_a_tool_for_nvidia_beside_amd_cards_names_both() -> None:
@@ -241,3 +242,38 @@ def test_a_kernel_that_a_gpu_runs_is_not_called_by_the_name_of_linuxs(key: str) 
     assert said is not None
     assert "核函数" in said
     assert "内核" not in said
+
+
+def test_a_disk_is_named_with_its_size_and_no_name_is_cut() -> None:
+    option = row(hardware, machine("rtx4090x4-epyc"), "nvme")
+    assert option.sentences[1:] == ("nvme0n1  3.8 TB  SAMSUNG MZQL23T8HCLS-00A07", "sda  16 TB  ST16000NM001G-2K")
+
+
+def test_ways_between_cards_are_sentences_that_do_not_run_together() -> None:
+    option = row(nccl, machine("rtx4090x4-epyc"), "p2p")
+    assert all(say("en", one).endswith(".") and say("zh_CN", one).endswith("。") for one in option.sentences)
+    assert len(option.sentences) == 3
+
+
+def test_a_driver_that_is_warned_of_says_too_that_it_adds_a_source() -> None:
+    option = row(driver, machine("rtx4090x4-epyc"), "570-open")
+    assert [say("en", note.text) for note in option.notes if note.label == "trap"] == [
+        "Ubuntu does not have it. It comes from NVIDIA's repository: one more source, one more key."
+    ]
+    closed = row(driver, machine("rtx4090x4-epyc"), "570-proprietary")
+    assert not any(note.label == "trap" for note in closed.notes)
+
+
+def test_a_set_names_all_that_it_adds_and_what_cannot_touch_the_stack_says_nothing_of_it() -> None:
+    found = machine("rtx4090x4-epyc")
+    answers = recommend(found).choices
+    assert answers is not None
+    student = row(frameworks, found, "student", answers)
+    assert "jupyterlab" in {change.topic for change in effects.effects(found, answers, student.patch).changes}
+    assert effects.effects(found, answers, row(monitoring, found, "glances", answers).patch).keeps == ()
+    assert effects.effects(found, answers, row(driver, found, "595-open", answers).patch).keeps != ()
+
+
+def test_an_architecture_of_amd_is_written_as_its_maker_writes_it() -> None:
+    assert "CDNA3" in said(row(hardware, machine("xe9680-mi300x"), "gpu"))
+    assert "Ada" in said(row(hardware, machine("rtx4090x4-epyc"), "gpu"))

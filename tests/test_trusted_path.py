@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steps.host.trusted_path import secure, trusted
+from steps.host.trusted_path import home_without_entry, person_home, secure, trusted
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes folders of other people")
 ANA, USERS, STAFF = 1000, 100, 50
@@ -53,3 +53,13 @@ def test_debians_usr_local_which_its_staff_may_write_stays(tmp_path: Path) -> No
     bare: dict[str, str] = {}
     secure(bare)
     assert bare == {}
+
+
+def test_an_account_without_an_entry_lives_where_its_own_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    nobody = 54321
+    monkeypatch.setenv("HOME", "/scratch/me")
+    assert home_without_entry(nobody) == "/"  # what our HOME says is not of that person
+    monkeypatch.setattr(os, "geteuid", lambda: nobody)
+    assert home_without_entry(nobody) == person_home() == "/scratch/me"
+    monkeypatch.setenv("HOME", "scratch")
+    assert home_without_entry(nobody) == "/"

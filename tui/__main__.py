@@ -60,7 +60,7 @@ def _guarded(argv: list[str], environ: Mapping[str, str]) -> int:
     except BringupError as error:
         from steps.text import say_error
 
-        _print(f"bringup: {say_error(language, error.code, error.params)}", sys.stderr)
+        _say(f"bringup: {say_error(language, error.code, error.params)}", sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -251,7 +251,20 @@ def _console(asked: Mapping[str, Any], language: Language) -> Console:
 
     if asked.get("json"):
         sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # JSON is UTF-8 in every locale
-    return Console(_asked(asked, language), _print, lambda line: _print(line, sys.stderr))
+        return Console(_asked(asked, language), _print, lambda line: _say(line, sys.stderr))
+    return Console(_asked(asked, language), _say, lambda line: _say(line, sys.stderr))
+
+
+def _say(line: str, stream: TextIO | None = None) -> None:
+    """Write a line, on a terminal in rows that end between words; raises as `_print` does."""
+    to, rows = stream or sys.stdout, [line]
+    if to.isatty():
+        from tui.folding import folded
+
+        columns = os.get_terminal_size(to.fileno()).columns
+        rows = [row for part in line.split("\n") for row in folded(part, columns)]
+    for row in rows:
+        _print(row, stream)
 
 
 def _print(line: str, stream: TextIO | None = None, *, end: str = "\n", flush: bool = False) -> None:

@@ -149,11 +149,11 @@ class BringupApp(LookingApp):
 
         self.push_screen(RecordedPage())
 
-    def open_check(self, *, errors_first: bool = False) -> None:
-        """Show every finding; nothing can be changed there."""
+    def open_check(self, *, as_it_is: bool = False) -> None:
+        """Show every finding for the answers, or for the machine as it is; nothing can be changed there."""
         from tui.screens.lists import CheckPage
 
-        self.push_screen(CheckPage(errors_first=errors_first))
+        self.push_screen(CheckPage(as_it_is=as_it_is))
 
     def rehearse(self, path: str) -> None:
         """Go on with a recorded machine; its answers are new."""

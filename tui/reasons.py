@@ -14,6 +14,7 @@ _TELLING = re.compile(
 
 _OF_DPKG = re.compile(r"dpkg: error processing (?:package|archive) ")
 _BEGINS = re.compile(r"(?:Setting up|Preparing to unpack|Unpacking|Selecting previously|Removing|Purging|Processing triggers for) ")
+_CAUSE = re.compile(r"(?:cause|Caused by): ")
 _DEPENDANT = "dependency problems"
 """What dpkg says below the name of a package that only waits for another one."""
 TAIL = 1 << 18
@@ -21,12 +22,12 @@ TAIL = 1 << 18
 
 
 def deciding(lines: Iterable[str], most: int = 3) -> tuple[str, ...]:
-    """Return the lines that say why: dpkg's first failure with its script's own words, else the last ones that sound like it.
+    """Return the lines that say why: dpkg's first failure, uv's last error with its causes, else the last ones that sound like it.
 
     Where nothing does, it is the last line that says anything. Once it is being taken back, what was said before is no reason.
     """
     said = _that_count([line.strip() for line in lines if line.strip()])
-    return _of_dpkg(said, most) or _telling(said)[-most:] or tuple(said[-1:])
+    return _of_dpkg(said, most) or _chained(said, most) or _telling(said)[-most:] or tuple(said[-1:])
 
 
 def _that_count(said: list[str]) -> list[str]:
@@ -38,6 +39,15 @@ def _that_count(said: list[str]) -> list[str]:
 def _telling(said: Sequence[str]) -> tuple[str, ...]:
     """Return the lines that sound like a reason."""
     return tuple(line for line in said if _TELLING.search(line))
+
+
+def _chained(said: Sequence[str], most: int) -> tuple[str, ...]:
+    """Return uv's last error, what it was at and what lies at the bottom of it; empty where no error has causes below it."""
+    error = next((at for at in range(len(said) - 2, -1, -1) if said[at].startswith("error: ") and _CAUSE.match(said[at + 1])), None)
+    if error is None:
+        return ()
+    causes = [line for line in said[error + 1 :] if _CAUSE.match(line)]
+    return (said[error], *(causes if len(causes) < most else (*causes[: most - 2], causes[-1])))
 
 
 def _of_dpkg(said: Sequence[str], most: int) -> tuple[str, ...]:

@@ -26,12 +26,12 @@ class Told(NamedTuple):
 
 
 def change_words(shell: Shell, change: Change) -> str:
-    """Return "cuDNN 9.28 → 9.10", "+ CUDA 13.0" or "without PyTorch 2.15.0"."""
+    """Return "cuDNN 9.28 → 9.10", "+CUDA 13.0" or "without PyTorch 2.15.0"."""
     title = shell.say(change.title)
     before, after = (None if words is None else shell.say(words) for words in (change.before, change.after))
     if after is None:
         return shell.say(ui("effects.without", what=f"{title} {before}"))
-    return f"{title} {before} → {after}" if before is not None else f"+ {title} {after}"
+    return f"{title} {before} → {after}" if before is not None else f"+{title} {after}"
 
 
 def changes_words(shell: Shell, changes: Sequence[Change]) -> str:

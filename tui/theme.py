@@ -52,12 +52,13 @@ class Colours(NamedTuple):
     cursor: str | None
 
 
+# Over SSH and in tmux most terminals have 256 colours: greys stay grey there, and every pair stays readable.
 COLOURS: Mapping[PaletteName, Colours] = {
     "dark": Colours(
-        "#E6EAEE", "#A3AEBA", "#66CCFF", "#D2B0FF", "#7AD694", "#F3C558", "#FF9088", "#5A6875", "#10151B", "#212B36", "#123D57"
+        "#E8EAEC", "#A3AEBA", "#66CCFF", "#D2B0FF", "#7AD694", "#F3C558", "#FF9088", "#5A6875", "#131619", "#252B31", "#132E57"
     ),
     "light": Colours(
-        "#1A1F24", "#525C66", "#00558A", "#64309F", "#17622F", "#744C00", "#A11B15", "#8A949C", "#FBFBF8", "#E1E6E8", "#CDE5F5"
+        "#1A1F24", "#525C66", "#00558A", "#5A2A9F", "#17622F", "#6A4500", "#A11B15", "#8A949C", "#FBFBF8", "#E1E6E8", "#CDE5F5"
     ),
     "ansi": Colours(None, None, None, None, "green", "yellow", "red", None, None, None, None),
     "mono": Colours(None, None, None, None, None, None, None, None, None, None, None),

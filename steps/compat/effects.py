@@ -17,6 +17,8 @@ WAYS = 9
 """How many ways have a digit."""
 _TITLES = {"torch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX"}
 _BESIDE = ("torchvision", "torchaudio")
+_STACK = frozenset({"driver", "toolkit", "environment", "frameworks"})
+"""Tables of answers that can change each other: of any other row it goes without saying that they stay."""
 """Packages that follow PyTorch and need no word of their own."""
 
 
@@ -117,7 +119,8 @@ def effects(machine: Machine, answers: Profile, patch: Patch) -> Effects:
     after = answered(answers, whole)
     changes = tuple(change for change in differences(machine, answers, after) if change.topic not in own or _led(patch, change.topic))
     changed = {change.topic for change in changes} | own
-    keeps = tuple(_together(titled(topic), words) for topic, words in named(machine, answers).items() if topic not in changed)
+    kept = named(machine, answers) if any(key.partition(".")[0] in _STACK for key in whole) else {}
+    keeps = tuple(_together(titled(topic), words) for topic, words in kept.items() if topic not in changed)
     return Effects(patch=whole, changes=changes, keeps=keeps)
 
 
@@ -127,8 +130,10 @@ def _together(title: Words, words: Words) -> Words:
 
 
 def _led(patch: Patch, topic: str) -> bool:
-    """Return whether a topic of the patch only follows its first one, such as cuDNN a toolkit line."""
-    return topic != topic_of(next(iter(patch), "")) and len({topic_of(key) for key in patch}) > 1
+    """Return whether a topic of the patch only follows its first one, such as cuDNN a toolkit line; of a set of packages all do."""
+    topics = dict.fromkeys(topic_of(key) for key in patch)
+    packages = [one for one in topics if f"frameworks.{one}" in patch and one not in ("torch", *_BESIDE)]
+    return len(topics) > 1 and (topic != next(iter(topics)) or len(packages) > 1)
 
 
 def carried(machine: Machine, answers: Profile, patch: Patch) -> Patch:

@@ -101,8 +101,8 @@ def indexes(case: Case, target: Target) -> tuple[str, ...]:
     return (_PYTORCH.format(variant=variant),)
 
 
-def megabytes(case: Case) -> int:
-    """Return about what is downloaded, in MB."""
+def size(case: Case) -> int:
+    """Return about how many bytes are downloaded."""
     wanted, total = case.answers.frameworks, 60.0
     release, cuda = torch_release(case), cuda_of(variant_name(case))
     if release:
@@ -118,7 +118,7 @@ def megabytes(case: Case) -> int:
         majors |= {extra.removeprefix("cuda")} if (extra := jax_extra(case)) else set()
     total += sum(_LIBRARIES_MB.get(major, 0) for major in majors)
     total += sum(row.size_mb or 0 for row in catalog.others() if wanted.get(row.package) == row.version)
-    return round(total)
+    return round(total) * MB
 
 
 def plan(case: Case, target: Target) -> tuple[AnyAction, ...]:
@@ -126,7 +126,7 @@ def plan(case: Case, target: Target) -> tuple[AnyAction, ...]:
     wanted = requirements(case)
     if not wanted and case.answers.environment.lock is None:
         return ()
-    size = megabytes(case) * MB
+    fetched = size(case)
     building = builds.building(case)
     samples = _samples(case, python.place(case.answers, target).path)
     named = {one.partition("=")[0] for one in wanted}
@@ -139,9 +139,9 @@ def plan(case: Case, target: Target) -> tuple[AnyAction, ...]:
         indexes=indexes(case, target),
         building=building,
         trying=tries(tuple(one.path for one in samples), len(case.gpus)),
-        download_bytes=size,
-        disk_bytes=round(size * 2.4),
-        seconds=30 + size / LINE,
+        download_bytes=fetched,
+        disk_bytes=round(fetched * 2.4),
+        seconds=30 + fetched / LINE,
     )
     if case.answers.environment.for_all:
         # Before the rights are set, and root's like all of it.
@@ -172,6 +172,6 @@ def _samples(case: Case, environment: str) -> tuple[Write, ...]:
     found: list[Write] = []
     for name in names:
         path, text = f"{environment}/samples/{name}", resources.read_text("training", name)
-        title, why = phrase("manager.action.sample", path=path), phrase("manager.why.sample")
+        title, why = phrase("manager.action.sample", name=name, path=path), phrase("manager.why.sample")
         found.append(python.laid(f"{SAMPLE}{name.removesuffix('.py')}", title, why, path, text))
     return tuple(found)

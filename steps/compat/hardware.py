@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from itertools import combinations
 
 from steps.catalog import guide
+from steps.compat.case import architecture_title
 from steps.compat.setting import guest
 from steps.detect.measures import cache, card_memory, cards, memory, short_name, storage
 from steps.model.base import Param, Words, phrase
@@ -78,8 +79,8 @@ def gpu_architecture_old(machine: Machine) -> Finding | None:
     if not old:
         return None
     first, row = old[0]
-    because = _together(_card_fact(machine, card, (card.architecture or "").capitalize()) for card, _ in old)
-    architecture = (first.architecture or "").capitalize()
+    because = _together(_card_fact(machine, card, architecture_title(card.architecture)) for card, _ in old)
+    architecture = architecture_title(first.architecture)
     return short("gpu-architecture-old", short_name(first), row.source, because, gpu=short_name(first), architecture=architecture)
 
 

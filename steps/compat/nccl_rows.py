@@ -28,11 +28,12 @@ def preview(machine: Machine, answers: Profile) -> tuple[Note, ...]:
 def written(machine: Machine, answers: Profile) -> Option:
     """Return the file as it will be written; its lines are the hint."""
     text = nccl_conf.conf_text(machine, answers)
+    count = len((text or "").splitlines())
     return Option(
         value="written",
         label=nccl_conf.CONF,
         mark="info" if text is None else "good",
-        tag=phrase("nccl.tag.stays" if text is None else "nccl.tag.lines", count=0 if text is None else len(text.splitlines())),
+        tag=phrase(f"nccl.tag.{'stays' if text is None else 'line' if count == 1 else 'lines'}", count=count),
         sentences=(phrase("nccl.explain.written"),),
         notes=preview(machine, answers),
     )

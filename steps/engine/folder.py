@@ -17,7 +17,7 @@ import msgspec
 
 from steps.engine.durable import FILE_MODE, make_folder, open_new, read_regular, sync_folder, write_whole
 from steps.errors import BringupError, InputError, PreflightError
-from steps.host.trusted_path import person_uid
+from steps.host.trusted_path import home_without_entry, person_uid
 from steps.model.base import Param, Record
 from steps.model.plan import Plan, decode, digest_of, distinct, encode
 
@@ -69,11 +69,11 @@ class Refused(BringupError):
 
 
 def person(uid: int) -> Owner:
-    """Return what the account database says of `uid`; an account without an entry has "/" for home."""
+    """Return what the account database says of `uid`; for one without an entry, what can be said all the same."""
     try:
         entry = pwd.getpwuid(uid)
     except KeyError:
-        return Owner(uid=uid, gid=os.getgid() if uid == os.getuid() else uid, name=str(uid), home="/")
+        return Owner(uid=uid, gid=os.getgid() if uid == os.getuid() else uid, name=str(uid), home=home_without_entry(uid))
     return Owner(uid=uid, gid=entry.pw_gid, name=entry.pw_name, home=entry.pw_dir)
 
 

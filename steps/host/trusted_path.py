@@ -45,11 +45,21 @@ def _has_account(uid: int) -> bool:
 
 
 def person_home() -> str:
-    """Return the home folder of who is at the keyboard; "/" for an account without an entry."""
+    """Return the home folder of who is at the keyboard."""
+    uid = person_uid()
     try:
-        return pwd.getpwuid(person_uid()).pw_dir
+        return pwd.getpwuid(uid).pw_dir
     except KeyError:
-        return "/"
+        return home_without_entry(uid)
+
+
+def home_without_entry(uid: int) -> str:
+    """Return the home folder of an account that the database does not know: what HOME says to a process of its own, else "/".
+
+    Containers are often started with a number that no entry has, and with HOME where its owner may write.
+    """
+    told = os.environ.get("HOME", "")
+    return told if uid == os.geteuid() and told.startswith("/") else "/"
 
 
 def roots_alone(path: str) -> bool:

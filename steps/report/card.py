@@ -39,7 +39,7 @@ def _lines(machine: Machine, answers: Profile, language: Language) -> Iterator[s
         return
     for group, members in groups.items():
         if members:
-            yield from ("", f"{word(group)}:")
+            yield from ("", word(group))
         for option in members:
             yield from ("", *_item(machine, option, language, word))
     yield from ("", word("after"))
@@ -47,7 +47,7 @@ def _lines(machine: Machine, answers: Profile, language: Language) -> Iterator[s
 
 def _item(machine: Machine, option: Option, language: Language, word: Callable[..., str]) -> Iterator[str]:
     """Yield one switch: a box to tick, why, where, and what is measured now."""
-    yield f"[ ] {say(language, option.label)}: {say(language, option.tag)}"
+    yield f"[ ] {word('item', name=say(language, option.label), tag=say(language, option.tag))}"
     for finding in option.findings[:1]:
         yield from _indented(say_finding(language, finding, "remedy"))
     board, menus = firmware.paths(machine, option.value)

@@ -46,6 +46,10 @@ async def test_a_broken_driver_is_offered_to_the_doctor_who_names_one_cause() ->
             assert words in shown, words
         await press(pilot, "end")
         assert "Not ruled out" in text(app)
+        assert {row[37:39] for row in text(app).splitlines()[4:22]} == {" │"}, "words of the left column touch the rule"
+        await press(pilot, "d")
+        assert "All that was seen" in text(app)
+        assert "r tries the step again" not in text(app)
 
 
 async def test_enter_shows_the_plan_and_only_agreeing_starts_the_run(tmp_path: Path) -> None:
@@ -103,3 +107,16 @@ async def test_the_list_of_findings_says_first_what_each_is_about() -> None:
         rows = [line[:37].split() for line in text(app).splitlines()]
         assert ["NVLink", "·", "none"] in [row[-3:] for row in rows]
         assert not [row for row in rows if row[:2] == ["4×", "RTX"]]
+
+
+async def test_check_from_the_first_screen_judges_the_machine_as_it_is() -> None:
+    house = House(machine=str(MACHINES / "rtx5090-proprietary-refused.json"), root=None, language="en")
+    app = BringupApp(house, language="en")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.wizard.ready and app.earlier is not None)
+        await press(pilot, "down", "down", "down", "enter")
+        await until(pilot, lambda: isinstance(app.screen, CheckPage))
+        shown = text(app)
+        assert "What is known about this machine as it is now" in shown
+        assert "✗ needs open" in shown.splitlines()[4]
+        assert "needs the open kernel" in shown

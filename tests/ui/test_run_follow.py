@@ -37,6 +37,9 @@ class Clock:
             self.at += 60
 
 
+COME_BACK = "It goes on without this terminal, Ctrl+C only leaves; come back with: bringup attach 1130-a"
+
+
 def followed(
     run: FakeRun, *scenes: object, verbose: bool = False, json: bool = False, rehearsal: bool = False, news_only: bool = False
 ) -> tuple[int, list[str]]:
@@ -86,7 +89,7 @@ def test_every_change_is_one_line(tmp_path: Path) -> None:
         "step 2 of 9  Kernel headers 6.5.0-41: done, 0:38",
         "step 3 of 9  Driver 580 open, module by DKMS: running",
         "step 6 of 9  ~/envs/dl: PyTorch 2.15.0: running",
-        "run 1130-a: running, 2 of 9 steps done",
+        f"run 1130-a: running, 2 of 9 steps done. {COME_BACK}",
         "step 3 of 9  Driver 580 open, module by DKMS: done, 9:48",
         "run 1130-a: done, 15:00",
     ]
@@ -156,6 +159,24 @@ def test_a_script_that_prints_nothing_leaves_dpkgs_own_two_lines() -> None:
         "E: Sub-process",
     ]
     assert deciding(said) == ("dpkg: error processing package a (--configure):", "script returned error exit status 1")
+
+
+def test_a_chain_of_causes_is_told_by_its_error_its_object_and_its_bottom() -> None:
+    said = (
+        "Using Python 3.11.2 environment at: /home/ana/envs/dl",
+        "error: Request failed after 3 retries in 8.0s",
+        "  cause: Failed to fetch: https://download.pytorch.org/whl/cpu/torchvision/",
+        "  cause: error sending request for url",
+        "         (https://download.pytorch.org/whl/cpu/torchvision/)",
+        "  cause: dns error",
+        "  cause: failed to lookup address information: Name or service not known",
+    )
+    assert deciding(said) == (
+        "error: Request failed after 3 retries in 8.0s",
+        "cause: Failed to fetch: https://download.pytorch.org/whl/cpu/torchvision/",
+        "cause: failed to lookup address information: Name or service not known",
+    )
+    assert deciding(said[:3]) == ("error: Request failed after 3 retries in 8.0s", said[2].strip())
 
 
 def test_verbose_writes_every_line_of_output_once(tmp_path: Path) -> None:

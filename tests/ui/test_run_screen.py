@@ -54,7 +54,7 @@ async def test_plain_marks_use_ascii_alone_and_move_nothing(tmp_path: Path) -> N
 
 
 async def test_the_list_says_what_is_done_and_what_runs(tmp_path: Path) -> None:
-    app = Watching(halfway(tmp_path))
+    app = Watching(real(halfway(tmp_path)))
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: shows(app, "Building initial module"))
         rows = picture(app)
@@ -248,7 +248,7 @@ async def test_what_an_undo_keeps_is_counted_beside_what_it_takes_back(tmp_path:
             run.action(action, "undone", started=22, seconds=38)
         run.action("system.return", "kept", started=0, seconds=21)
         run.now_is("undone", code=0, ended=START + 500)
-        await until(pilot, lambda: shows(app, "3 steps taken back, 1 kept"))
+        await until(pilot, lambda: shows(app, "3 steps taken back, 1 had nothing to undo"))
 
 
 async def test_what_no_undo_takes_back_is_said_in_place_of_all_is_as_it_was(tmp_path: Path) -> None:
@@ -383,6 +383,18 @@ async def test_a_proven_end_says_so_and_how_to_use_it(tmp_path: Path) -> None:
     assert app.return_code == 0
 
 
+async def test_a_long_command_of_the_proof_is_shown_whole(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    made = "/opt/bringup/envs/fine-tuning-2026"
+    run.rungs = (Rung(id="environment", state="passed", because=made), Rung(id="ddp", state="passed", because="2 ranks over gloo"))
+    run.now_is("done", code=0, ended=START + 900)
+    app = Watching(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "Done, and proven.", "Use it"))
+        right = "".join(row[40:].rstrip() for row in picture(app))
+        assert f"$ source{made}/bin/activate" in right
+
+
 async def test_an_end_without_steps_or_on_a_mounted_system_is_not_called_proven(tmp_path: Path) -> None:
     run = halfway(tmp_path)
     good = Rung(id="module-file", state="passed", because="/lib/modules/6/nvidia.ko")
@@ -458,7 +470,7 @@ async def test_the_package_managers_own_progress_stands_beside_its_action(tmp_pa
 
 @pytest.mark.parametrize(("language", "words"), [("en", "6:55 gone, about 10 min left"), ("zh_CN", "已用 6:55，约剩 10 分钟")])
 async def test_the_status_line_says_how_long_is_left_the_same_after_coming_back(tmp_path: Path, language: Language, words: str) -> None:
-    run = halfway(tmp_path)
+    run = real(halfway(tmp_path))
     run.works["driver.install"] = Work(phase="install", percent=60.0, objects=96, of=192, fetching=20.0)
     for attached in (False, True):
         app = Watching(run, language=language, attached=attached)
@@ -466,8 +478,14 @@ async def test_the_status_line_says_how_long_is_left_the_same_after_coming_back(
             await until(pilot, lambda app=app: shows(app, words))  # type: ignore[misc]  # bound at once
 
 
+async def test_a_rehearsal_that_takes_seconds_says_nothing_of_the_minutes_of_its_plan(tmp_path: Path) -> None:
+    app = Watching(halfway(tmp_path))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, "6:55 gone   last output"))
+
+
 async def test_what_nobody_can_know_is_said_to_be_unknown(tmp_path: Path) -> None:
-    run = halfway(tmp_path)
+    run = real(halfway(tmp_path))
     app = Watching(run, now=START + 163 + 2 * 480 + 90)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: shows(app, "20:13 gone, time left unknown"))

@@ -203,6 +203,14 @@ async def test_the_profile_is_saved_from_the_review_and_leaving_then_asks_nothin
         assert app.return_value == 0
 
 
+async def test_a_name_that_is_typed_takes_the_place_of_the_suggested_one(tmp_path: Path) -> None:
+    async with wizard(tmp_path) as (_, pilot, _):
+        await press(pilot, "enter", "1", "2", "enter", "s", *"lab", "full_stop", *"toml", "enter")
+        assert (tmp_path / "lab.toml").read_text() == "branch = 595\n"
+        await press(pilot, "s", *["backspace"] * 5, *"-b", "enter")
+        assert (tmp_path / "ws-5090-b").exists()  # Backspace goes on from what was suggested
+
+
 async def test_a_profile_is_loaded_from_the_first_screen_and_a_missing_one_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.toml").touch()
     async with wizard(tmp_path) as (app, pilot, _):
@@ -310,7 +318,7 @@ async def test_without_utf8_nothing_but_ascii_is_shown(tmp_path: Path) -> None:
 async def test_without_root_and_sudo_the_own_part_starts_and_the_rest_becomes_a_request(tmp_path: Path) -> None:
     async with wizard(tmp_path, privilege="none") as (app, pilot, backend):
         await press(pilot, "enter")
-        assert "No root and no sudo here." in text(app)
+        assert "No root here. Your own part can start" in text(app)
         await press(pilot, "e", "enter")
         assert (tmp_path / "bringup-request.txt").read_text() == "2 actions\n"
         await press(pilot, "enter")

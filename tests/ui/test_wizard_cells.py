@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.color import Color, ColorSystem
 
 from steps import resources
 from steps.compat import solve
@@ -90,6 +91,17 @@ def test_every_text_colour_reads_on_every_ground(palette: str) -> None:
     for ink in (colours.text, colours.mute, colours.primary, colours.accent, colours.good, colours.catch, colours.bad):
         for ground in (colours.page, colours.bar, colours.cursor):
             assert contrast(ink or "", ground or "") >= 4.5
+            assert contrast(of_256(ink or ""), of_256(ground or "")) >= 4.5
+
+
+def test_the_greys_of_the_dark_palette_stay_grey_in_256_colours() -> None:
+    dark = COLOURS["dark"]
+    assert [of_256(colour or "") for colour in (dark.text, dark.page, dark.bar)] == ["#e4e4e4", "#121212", "#262626"]
+
+
+def of_256(colour: str) -> str:
+    """Return the colour that a terminal with 256 of them shows instead."""
+    return Color.parse(colour).downgrade(ColorSystem.EIGHT_BIT).get_truecolor().hex
 
 
 def contrast(one: str, other: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from textual import events
@@ -9,6 +10,9 @@ from textual import events
 from tui.cells import BLANK, Line, Span, wrap
 from tui.screens.base import Key, Page, event_name, ui
 from tui.widgets.field import Field
+
+_NUMBER = re.compile(r"\d+ +")
+"""What opens a row of a numbered list: its further lines stand below its words."""
 
 
 class ConfirmPage(Page):
@@ -52,7 +56,12 @@ class ConfirmPage(Page):
         """Return what is lost and what is kept, then the field for the word."""
         lines: list[Line] = []
         for sentence in self._sentences:
-            lines += [(Span(" "), Span(line)) for line in wrap(sentence, columns - 3)]
+            number = _NUMBER.match(sentence)
+            head = number.group() if number else ""
+            lines += [
+                (Span(" "), Span((" " * len(head) if at else head) + line))
+                for at, line in enumerate(wrap(sentence[len(head) :], columns - 3 - len(head)))
+            ]
         if self._field is not None:
             before, _, after = self.shell.say(ui("confirm.type", word="\0")).partition("\0")
             lines += [BLANK, (Span(f" {before}"), Span(self._word, "accent-strong"), Span(f"{after} {self._field.text}_"))]

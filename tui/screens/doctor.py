@@ -106,7 +106,7 @@ class DoctorPage(ReadingPage):
         cause = self._verdict.cause if self._verdict is not None else None
         if self._verdict is None or cause is None or (self._verdict.healthy and cause.id == "none"):
             return ()
-        left = list(self._happened(self._verdict, cause, _LEFT))
+        left = list(self._happened(self._verdict, cause, _LEFT - 1))
         right = list(self._repair(cause, columns - _LEFT - 3))
         return beside(left, _LEFT, right, max(len(left), len(right)), _RULE)
 
@@ -174,7 +174,8 @@ class DoctorPage(ReadingPage):
         from tui.screens.run_doctor import RepairPage
 
         if self._verdict is not None:
-            self.app.push_screen(RepairPage(self, self._verdict))
+            by_hand = self._plan is None or not self._plan.actions
+            self.app.push_screen(RepairPage(self, self._verdict, read="by-hand" if by_hand else "evidence"))
 
     def do_repair(self) -> None:
         """Show the plan; the run starts when it is agreed to."""

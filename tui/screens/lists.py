@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from steps import hardware
 from steps.errors import BringupError
 from steps.model.base import phrase
+from steps.model.profile import Profile
 from steps.text import FindingPart, say_finding
 from tui.cells import BLANK, Line, Span, wrap
 from tui.screens.base import ui
@@ -135,18 +136,23 @@ class CheckPage(ListPage):
     NAME = "check"
     CHOOSES = False
 
-    def __init__(self, *, errors_first: bool = False) -> None:
+    def __init__(self, *, as_it_is: bool) -> None:
+        """Judge what is installed, as the verb `check` does, or what the answers come to."""
         super().__init__()
-        self._errors_first = errors_first
+        self._as_it_is = as_it_is
         self._findings: tuple[Finding, ...] | None = None
 
     def findings(self) -> tuple[Finding, ...]:
         """Return the findings, asked for once."""
         wizard = self.wizard
         if self._findings is None and wizard.machine is not None:
-            found = wizard.backend.judged(wizard.machine, wizard.answers)
-            self._findings = tuple(sorted(found, key=lambda one: _SEVERITIES.index(one.severity))) if self._errors_first else found
+            found = wizard.backend.judged(wizard.machine, Profile() if self._as_it_is else wizard.answers)
+            self._findings = tuple(sorted(found, key=lambda one: _SEVERITIES.index(one.severity)))
         return self._findings or ()
+
+    def title_words(self) -> str:
+        """Return what was judged."""
+        return self.shell.say(ui("check.title-as-it-is" if self._as_it_is else "check.title"))
 
     def items(self) -> Sequence[Item]:
         """Return one row a finding."""

@@ -144,7 +144,8 @@ class ReviewScreen(MenuPage):
         elif isinstance(action, Reboot):
             words = self.shell.say(ui("review.reboots"))
         if any(one.code == "unverified" and one.params.get("action") == action.id for one in self._confirmed()):
-            words = " · ".join(part for part in (words, self.shell.say(phrase("cli.unverified"))) if part)
+            unsure = self.shell.say(ui("review.unsure") if words else phrase("cli.unverified"))
+            words = summary.joined(self.shell, tuple(part for part in (words, unsure) if part))
         room = columns - 3 - (width(words) + 3 if words else 0)
         title = self.shell.say(action.title)
         parts = wrap(title, room) if rows > 1 else [cut(title, room)]
@@ -267,7 +268,7 @@ class ReviewScreen(MenuPage):
 
     def do_why(self) -> None:
         """Show the findings of all answers."""
-        self.bringup.open_check(errors_first=True)
+        self.bringup.open_check()
 
     def do_details(self) -> None:
         """Show the whole plan with its commands."""
@@ -278,12 +279,12 @@ class ReviewScreen(MenuPage):
     def do_save(self) -> None:
         """Ask for the path of the profile."""
         self.at, self._saving = "save", "profile"
-        self.field = Field(self.bringup.profile_name())
+        self.field = Field(self.bringup.profile_name(), suggested=True)
 
     def do_request(self) -> None:
         """Ask for the path of the request to the administrator."""
         self.at, self._saving = "request", "request"
-        self.field = Field("bringup-request.txt")
+        self.field = Field("bringup-request.txt", suggested=True)
 
     def typed(self, text: str) -> None:
         """Write the profile or the request."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from steps.errors import BringupError
 from steps.model.base import phrase
@@ -89,14 +89,23 @@ class Doctor:
 class RepairPage(ReadingPage):
     """The repair to agree to: what each action does, its command, how it is taken back; then the doctor's whole verdict.
 
-    `start` begins the run of `plan`; without it, or where a person has to do all, the page is only read.
+    `start` begins the run of `plan`; without it, or where a person has to do all, the page is only read: `read` says what for.
     """
 
     TYPE_AHEAD = False
 
-    def __init__(self, below: Page, verdict: Verdict, plan: Plan | None = None, start: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        below: Page,
+        verdict: Verdict,
+        plan: Plan | None = None,
+        start: Callable[[], None] | None = None,
+        *,
+        read: Literal["step-again", "by-hand", "evidence"] = "step-again",
+    ) -> None:
         super().__init__(below)
         self._verdict = verdict
+        self._read = read
         self._plan = plan if plan is not None and plan.actions else None
         self._start = start if self._plan is not None else None
 
@@ -106,7 +115,7 @@ class RepairPage(ReadingPage):
 
     def sub_words(self) -> str:
         """Return what Enter does, or how to go on afterwards."""
-        return self._say("own-run" if self._start is not None else "sub")
+        return self._say("own-run" if self._start is not None else self._read)
 
     def about_words(self) -> str:
         """Return what this page is."""

@@ -39,7 +39,9 @@ REBOOT = _key(("r",), "reboot", "r", "reboot")
 CLOSE = _key(("escape", "b"), "close_over", "Esc", "close")
 OTHER = _key(("tab",), "other", "Tab", "other", footer=False)
 SAVE = _key(("s",), "save", "s", "save", footer=False)
-MOVES = _key(("pageup", "pagedown", "home", "end", "up", "down", "left", "right", "j", "k"), "nothing", "PgUp PgDn", "move", footer=False)
+MOVES = _key(("pageup", "pagedown", "home", "end", "up", "down", "j", "k"), "nothing", "PgUp PgDn", "move", footer=False)
+SIDEWAYS = _key(("left", "right"), "nothing", "←→", "sideways")
+MOVING = (MOVES, _key(("left", "right"), "nothing", "←→", "sideways", footer=False))
 
 
 QUIT = _key(("ctrl+q", "ctrl+c"), "leave", "Ctrl+Q", "leave-plain", footer=False)
@@ -63,31 +65,31 @@ def keys_of(seen: Seen, *, full: bool, proof: bool, repair: bool = False) -> Seq
 def _keys(seen: Seen, *, full: bool, proof: bool, repair: bool) -> Sequence[Key]:
     """Return the keys of a run that changes the machine."""
     if full:
-        return (CLOSE, SEARCH, MOVES, SAVE, OTHER, LEAVE_PLAIN, Key(LOG.keys, LOG.action, LOG.cap, LOG.words, footer=False))
+        return (CLOSE, SEARCH, SIDEWAYS, MOVES, SAVE, OTHER, LEAVE_PLAIN, Key(LOG.keys, LOG.action, LOG.cap, LOG.words, footer=False))
     match face(seen):
         case "question":
             return (ANSWER, CHOOSE, LOG, LEAVE_OPEN, SAVE, OTHER)
         case "failed":
             seeing = (VERDICT_TOO,) if proof else ()
             back = (BACK,) if seen.repaired is not None else ()
-            return (*((REPAIR,) if repair else ()), TAKE, AGAIN, *back, LEAVE_OUT, UNDO, LOG, LEAVE_PLAIN, *seeing, SEARCH, SAVE, MOVES)
+            return (*((REPAIR,) if repair else ()), TAKE, AGAIN, *back, LEAVE_OUT, UNDO, LOG, LEAVE_PLAIN, *seeing, SEARCH, SAVE, *MOVING)
         case "reboot":
-            return (REBOOT, LOG, UNDO, LEAVE_PLAIN, SEARCH, SAVE, MOVES)
+            return (REBOOT, LOG, UNDO, LEAVE_PLAIN, SEARCH, SAVE, *MOVING)
         case "gone":
-            return (RESUME, UNDO, LOG, LEAVE_PLAIN, SEARCH, SAVE, MOVES, OTHER)
+            return (RESUME, UNDO, LOG, LEAVE_PLAIN, SEARCH, SAVE, *MOVING, OTHER)
         case "ended":
             return _ended_keys(seen, proof=proof)
         case "log":
             paused = seen.state.status == "paused"
             if seen.state.status == "undoing":
-                return (LEAVE, LOG, SEARCH, SAVE, MOVES, OTHER)
-            return (LEAVE_PAUSED if paused else LEAVE, LOG, SEARCH, PROCEED if paused else PAUSE, STOP, SAVE, MOVES, OTHER)
+                return (LEAVE, LOG, SEARCH, SAVE, *MOVING, OTHER)
+            return (LEAVE_PAUSED if paused else LEAVE, LOG, SEARCH, PROCEED if paused else PAUSE, STOP, SAVE, *MOVING, OTHER)
 
 
 def _ended_keys(seen: Seen, *, proof: bool) -> Sequence[Key]:
     """Return the keys of a run that is over."""
     back = (BACK,) if seen.repaired is not None else ()
-    moving = (*back, LOG, SEARCH, SAVE, MOVES, OTHER)
+    moving = (*back, LOG, SEARCH, SAVE, *MOVING, OTHER)
     match seen.state.status:
         case "done" if seen.repaired is not None:
             return (GO_ON, *moving[:2], UNDO, LEAVE_PLAIN, *moving[2:])

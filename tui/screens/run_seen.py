@@ -190,7 +190,8 @@ def _ending(seen: Seen) -> tuple[str, str]:
 def _running_line(seen: Seen, count: Span, gone: str) -> Line:
     """Return how many steps, how long so far, how long still, and when anything was printed last."""
     times = seen.say("time.gone", time=gone)
-    if seen.state.status == "running":
+    # A rehearsal takes seconds; what the plan would take says nothing of it.
+    if seen.state.status == "running" and not seen.plan.target.rehearsal:
         times = seen.say("time.left", time=gone, left=remaining(seen.left, seen.language))
     last = ""
     if seen.one.status == "running" or seen.at_work:

@@ -281,7 +281,8 @@ class RunView(Page):
             return max(3, rows - 15)
         if self._question is not None and self._ask is None:
             return 3 if self._question.is_dialog else WINDOW - 2
-        return WINDOW
+        # A high window shows more of the list, and gives the log the larger half of what it has more.
+        return WINDOW + (rows - 24) // 2
 
     def _place(self, row: int | None, height: int) -> None:
         """Put the log pane over these rows, or take it away."""

@@ -191,7 +191,7 @@ class VerifyScreen(Page):
         lines: list[Line] = []
         if command := self._command():
             tried = tries_of(self.handle.plan, gpus_in(self._verdict))[:1]
-            commands = [(Span(cut(f"$ {one}", columns), "primary"),) for one in (command, *tried)]
+            commands = [(Span(line, "primary"),) for one in (command, *tried) for line in wrap(f"$ {one}", columns)]
             lines += [(Span(self._words("use"), "strong"),), *commands, BLANK]
         time = hours(self.handle.state().started or 0.0)
         return [*lines, (Span(self._words("keep"), "strong"),), (Span("u ", "key"), Span(self._words("undo", time=time)))]

@@ -74,9 +74,10 @@ class WelcomeScreen(MenuPage):
         if self.at == "recommended":
             return self._recommendation(columns, rows)
         say = self.shell.say
-        key = f"welcome.about-{self.at}"
+        # How many questions there are depends on the machine.
+        key = f"welcome.about-{self.at}" if self.at != "steps" or self.wizard.steps else "reading-now"
         lines: list[Line] = [(Span(cut(next(item.name for item in self.items() if item.key == self.at), columns), "strong"),), BLANK]
-        return [*lines, *[(Span(line),) for line in wrap(say(ui(key)), columns)]][:rows]
+        return [*lines, *[(Span(line),) for line in wrap(say(ui(key, count=len(self.wizard.steps))), columns)]][:rows]
 
     def _recommendation(self, columns: int, rows: int) -> list[Line]:
         say, indent = self.shell.say, LABEL[self.shell.language]
@@ -177,7 +178,7 @@ class WelcomeScreen(MenuPage):
     def do_check(self) -> None:
         """Show every finding."""
         if self.wizard.ready:
-            self.bringup.open_check()
+            self.bringup.open_check(as_it_is=True)
         else:
             self.remark(self.shell.say(ui("welcome.wait")))
 

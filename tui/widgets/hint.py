@@ -98,7 +98,7 @@ def verdict(language: Language, choice: Choice, option: Option) -> Line:
     words = generic if (choice.kind == "one" and option.mark in ("bad", "catch")) or not tag else tag
     subject = say(language, option.label)
     if choice.kind == "facts" and option.detail:
-        subject = f"{subject}: {say(language, option.detail)}"
+        subject = say(language, phrase("ui.row", name=subject, value=say(language, option.detail)))
     return (Span(f"{MARKS[option.mark]} {words}", f"{option.mark}-strong"), Span(f"  {subject}", "strong"))
 
 
@@ -179,8 +179,6 @@ def _notes(language: Language, notes: Sequence[Note], source: str | None, column
             # The lines of one file or of one script stand below one word.
             command: Line = (Span(cut(text, columns), "primary"),)
             lines = (command,) if label == before else ((Span(word, "mute"),), command)
-        elif label == "keeps":
-            lines = tuple(labelled(word, cut(text, columns - indent), indent, columns))
         else:
             lines = tuple(labelled(word, text, indent, columns, "mute" if label == "from" else "text"))
         before = label
