@@ -120,6 +120,20 @@ def driver_unseen(found: re.Match[str], at: Place) -> DriverUnseen:
     return DriverUnseen(place=at)
 
 
+class ContextForbidden(Event):
+    """A program may not make a context on a card that it had listed: the device is closed to it (CUDA's error 800)."""
+
+
+@parses(
+    r"failed to get device context 800|cuCtxCreate\w*[^\n]{0,40}(?:CUDA_ERROR_NOT_PERMITTED|\b800\b)|"
+    r"cuDevicePrimaryCtxRetain[^\n]{0,40}(?:CUDA_ERROR_NOT_PERMITTED|\b800\b)",
+    "device context 800", "cuCtxCreate", "cuDevicePrimaryCtxRetain",
+)  # fmt: skip
+def context_forbidden(found: re.Match[str], at: Place) -> ContextForbidden:
+    """Recognise ollama's number and the driver's own name; in the capture of a stream the same number means something else."""
+    return ContextForbidden(place=at)
+
+
 class UvmMissing(Event):
     """A program could not load the module of unified memory, or did not find its node."""
 

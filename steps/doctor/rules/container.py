@@ -16,7 +16,7 @@ from steps.doctor.events.containers import (
     NoGpuRuntime,
     ToolMissing,
 )
-from steps.doctor.events.cuda import DriverUnseen
+from steps.doctor.events.cuda import ContextForbidden, DriverUnseen
 from steps.doctor.events.faults import GspTimeout, Xid
 from steps.doctor.events.nvml import NvmlError
 from steps.doctor.events.peers import CardNamed
@@ -50,7 +50,7 @@ def unasked(seen: Evidence) -> DriverUnseen | None:
     return None
 
 
-def inside(seen: Evidence, error: NvmlError | None) -> bool:
+def inside(seen: Evidence, error: NvmlError | ContextForbidden | None) -> bool:
     """Whether an error was printed inside a container, by its source or by the command before it."""
     if error is None or error.place.in_container:
         return error is not None
@@ -106,6 +106,10 @@ def _tool_missing_on_host(seen: Evidence) -> Fact | ToolMissing | None:
 def lost_cgroup(seen: Evidence) -> Answer:
     """NVML fails inside a container that had the GPU, and the host's works."""
     error = seen.nvml("unknown-error")
+    closed = seen.first(ContextForbidden)
+    if error is None and closed is not None and inside(seen, closed):
+        option = _no_cgroups(seen)
+        return out(option) if option is not None else found(LIKELY, closed, _systemd(seen), variant="closed")
     if error is None or not (inside(seen, error) or seen.has(DeviceRules) or _worked_before(seen, error)):
         return None
     option = _no_cgroups(seen)
@@ -133,7 +137,7 @@ def _systemd(seen: Evidence) -> Fact | None:
 @rule("container-runtime-no-cgroups")
 def no_cgroups(seen: Evidence) -> Answer:
     """The hook was told to leave the device cgroups alone."""
-    error, option = seen.nvml("unknown-error", "no-permission", "blocked-by-os"), _no_cgroups(seen)
+    error, option = seen.nvml("unknown-error", "no-permission", "blocked-by-os") or seen.first(ContextForbidden), _no_cgroups(seen)
     if error is None or option is None:
         return None
     return found(CERTAIN, option, error)
