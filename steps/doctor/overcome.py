@@ -10,7 +10,8 @@ from steps.doctor.events.kernel import ApiMismatch
 from steps.doctor.events.mends import Asked, Mended, Viewed
 from steps.doctor.events.nvml import NvmlError
 from steps.doctor.events.outcomes import Booted, CardsListed, Proceeded, Reached, SetUp
-from steps.doctor.events.repositories import BadSignature, Failed, HashMismatch, KeyMissing, NoRelease, TlsFailed
+from steps.doctor.events.proxies import TlsFailed
+from steps.doctor.events.repositories import BadSignature, Failed, HashMismatch, KeyMissing, NoRelease
 from steps.doctor.events.runs import Locked
 from steps.doctor.events.typed import Command
 

@@ -25,6 +25,7 @@ from steps.doctor.events import (
     ownership,
     packages,
     peers,
+    proxies,
     python,
     repositories,
     runs,
@@ -41,7 +42,7 @@ def parsers() -> tuple[Parser, ...]:
     """Return the parsers of all origins."""
     return parsers_of(
         builds, bus, complaints, containers, cuda, dkms, driver_files, faults, gloo, kernel, libraries, loads, mends, nccl, nodes, nvml,
-        outcomes, ownership, packages, peers, python, repositories, runs, signatures, typed, vendors,
+        outcomes, ownership, packages, peers, proxies, python, repositories, runs, signatures, typed, vendors,
     )  # fmt: skip
 
 
