@@ -152,6 +152,8 @@ def no_runtime(seen: Evidence) -> Answer:
     said = seen.first(NoGpuRuntime)
     if said is None:
         return None
+    if said.cdi:
+        return found(STRONG, said, variant="cdi")
     toolkit = next((row for row in seen.packages.rows if row.name.startswith("nvidia-container-toolkit") and row.installed), None)
     configured = "nvidia-container-runtime" in (seen.host.read("/etc/docker/daemon.json") or "")
     wrote = fact("nvidia", "/etc/docker/daemon.json", '"nvidia": { "path": "nvidia-container-runtime" }') if configured else None
