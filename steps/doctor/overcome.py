@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from steps.doctor.events.base import Event, Events
+from steps.doctor.events.cuda import DriverUnseen
 from steps.doctor.events.kernel import ApiMismatch
 from steps.doctor.events.mends import Asked, Mended, Viewed
 from steps.doctor.events.nvml import NvmlError
@@ -39,6 +40,14 @@ def in_log_overcome(events: Events) -> Callable[[Event], bool]:
         return False
 
     return over
+
+
+def served(events: Events, event: DriverUnseen) -> bool:
+    """Return whether what missed the driver listed cards in the same run: so old images do in WSL, where the driver has no module."""
+    if "was not detected" not in event.place.text:
+        return False
+    listed = _behind(events.all(CardsListed), event)
+    return any(not _between((*events.all(Command), *events.all(Viewed), *events.all(Asked)), event, one) for one in listed)
 
 
 def _behind(later: Iterable[Event], event: Event) -> list[Event]:

@@ -22,6 +22,7 @@ from steps.doctor.events.nvml import NvmlError
 from steps.doctor.events.peers import CardNamed
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.cdi import specs
+from steps.doctor.overcome import served
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
 from steps.doctor.told import Fact, fact
 
@@ -43,7 +44,8 @@ def unasked(seen: Evidence) -> DriverUnseen | None:
     for command in seen.commands("docker", "podman", "nerdctl", "singularity", "apptainer"):
         starts = ("run", "exec", "shell") if command.program in ("singularity", "apptainer") else ("run",)
         if command.words[1:2] and command.words[1] in starts and not _ASKS.search(command.place.text):
-            later = (event for event in seen.all(DriverUnseen) if event.place.source == command.place.source)
+            unseen = (event for event in seen.all(DriverUnseen) if not served(seen.events, event))
+            later = (event for event in unseen if event.place.source == command.place.source)
             said = next((event for event in later if event.place.order > command.place.order), None)
             if said is not None:
                 return said
