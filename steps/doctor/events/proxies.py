@@ -65,11 +65,14 @@ _PEER = re.compile(r"\[IP: (?P<address>[0-9a-fA-F.:]+) (?P<port>\d+)\]|proxy[^\n
     r"SSL_ERROR_SYSCALL|self[- ]signed certificate in certificate chain|packet with unexpected length was received|"
     r"wrong version number|Proxy CONNECT aborted|Received HTTP code \d+ from proxy after CONNECT|"
     r"Invalid response from proxy: HTTP/\S+ [45]\d\d|Proxy tunneling failed|Tunnel connection failed: [45]\d\d|"
-    r"CONNECT tunnel failed, response [45]\d\d|(?P<reset>Recv failure: Connection reset by peer))(?P<rest>[^\n]*)",
+    r"CONNECT tunnel failed, response [45]\d\d|"
+    r"(?P<reset>Recv failure: Connection reset by peer|\(56\): (?:Recv failure|Failure when receiving data)|Empty reply from server))"
+    r"(?P<rest>[^\n]*)",
     "Could not handshake", "gnutls_handshake", "TLS handshake", "SSL connection failed", "SSL connect error", "ertificate verif",
     "non-properly terminated", "WRONG_VERSION_NUMBER", "SSL_ERROR_SYSCALL", "certificate in certificate chain",
     "with unexpected length was", "wrong version number", "Proxy CONNECT aborted", "from proxy after CONNECT",
     "response from proxy: ", "Proxy tunneling failed", "unnel connection failed", "CONNECT tunnel failed", "Recv failure: ",
+    "error (56): ", "mpty reply from server",
 )  # fmt: skip
 def tls_failed(found: re.Match[str], at: Place) -> TlsFailed:
     """Recognise what GnuTLS, OpenSSL and curl say, through apt, dnf, pip or conda; and proxies that let no TLS through."""
