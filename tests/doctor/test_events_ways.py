@@ -9,7 +9,10 @@ import pytest
 from steps.doctor.events.base import Event
 from steps.doctor.events.builds import CompilerRefused
 from steps.doctor.events.cleaning import unwrapped
+from steps.doctor.events.containers import NoGpuRuntime
+from steps.doctor.events.cuda import DriverOld
 from steps.doctor.events.driver_files import DriverFile
+from steps.doctor.events.libraries import LibraryThere
 from steps.doctor.events.proxies import ProxySet, TlsFailed
 from tests.doctor import kit
 
@@ -25,6 +28,20 @@ TABLE: tuple[tuple[str, type[Event], dict[str, Any]], ...] = (
         {"url": None, "address": "10.0.0.2", "port": 3142, "proxy": True},
     ),
     ("curl: (35) Recv failure: Connection reset by peer", TlsFailed, {"url": None, "reset": True}),
+    ("curl: (52) Empty reply from server", TlsFailed, {"url": None, "reset": True}),
+    (
+        "ERROR: LoadError: CUDA 10.0 is not supported by\nyour driver (which supports up to 9.0)",
+        DriverOld,
+        {"found": "9.0", "wanted": "10.0"},
+    ),
+    ("only supports NVIDIA drivers for CUDA 11.x or 12.x (yours is for CUDA 10.2.0)", DriverOld, {"found": "10.2", "wanted": "11.0"}),
+    ('could not select device driver "cdi" with capabilities: []', NoGpuRuntime, {"cdi": True}),
+    ('could not select device driver "" with capabilities: [[gpu]]', NoGpuRuntime, {}),
+    (
+        "LD_LIBRARY_PATH=/opt/cuDNN/8.9.2.26-CUDA-12.1.1/lib:/usr/lib",
+        LibraryThere,
+        {"name": "libcudnn.so.8", "major": 8, "kind": "cudnn", "path": "/opt/cuDNN/8.9.2.26-CUDA-12.1.1/lib"},
+    ),
     (
         'level=INFO msg="no nvidia devices detected by library /usr/lib/x86_64-linux-gnu/libcuda.so.535.183.01"',
         DriverFile,
