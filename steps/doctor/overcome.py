@@ -6,11 +6,13 @@ import re
 from collections.abc import Callable, Iterable
 
 from steps.doctor.events.base import Event, Events
+from steps.doctor.events.cuda import DriverUnseen
 from steps.doctor.events.kernel import ApiMismatch
 from steps.doctor.events.mends import Asked, Mended, Viewed
 from steps.doctor.events.nvml import NvmlError
 from steps.doctor.events.outcomes import Booted, CardsListed, Proceeded, Reached, SetUp
-from steps.doctor.events.repositories import BadSignature, Failed, HashMismatch, KeyMissing, NoRelease, TlsFailed
+from steps.doctor.events.proxies import TlsFailed
+from steps.doctor.events.repositories import BadSignature, Failed, HashMismatch, KeyMissing, NoRelease
 from steps.doctor.events.runs import Locked
 from steps.doctor.events.typed import Command
 
@@ -38,6 +40,14 @@ def in_log_overcome(events: Events) -> Callable[[Event], bool]:
         return False
 
     return over
+
+
+def served(events: Events, event: DriverUnseen) -> bool:
+    """Return whether what missed the driver listed cards in the same run: so old images do in WSL, where the driver has no module."""
+    if "was not detected" not in event.place.text:
+        return False
+    listed = _behind(events.all(CardsListed), event)
+    return any(not _between((*events.all(Command), *events.all(Viewed), *events.all(Asked)), event, one) for one in listed)
 
 
 def _behind(later: Iterable[Event], event: Event) -> list[Event]:

@@ -11,6 +11,7 @@ from steps.doctor.events import (
     containers,
     cuda,
     dkms,
+    driver_files,
     faults,
     gloo,
     kernel,
@@ -24,6 +25,7 @@ from steps.doctor.events import (
     ownership,
     packages,
     peers,
+    proxies,
     python,
     repositories,
     rpm,
@@ -40,8 +42,8 @@ from steps.doctor.events.reading import Reader
 def parsers() -> tuple[Parser, ...]:
     """Return the parsers of all origins."""
     return parsers_of(
-        builds, bus, complaints, containers, cuda, dkms, faults, gloo, kernel, libraries, loads, mends, nccl, nodes, nvml, outcomes,
-        ownership, packages, peers, python, repositories, rpm, runs, signatures, typed, vendors,
+        builds, bus, complaints, containers, cuda, dkms, driver_files, faults, gloo, kernel, libraries, loads, mends, nccl, nodes, nvml,
+        outcomes, ownership, packages, peers, proxies, python, repositories, rpm, runs, signatures, typed, vendors,
     )  # fmt: skip
 
 

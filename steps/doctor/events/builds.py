@@ -117,9 +117,9 @@ def package_gone(found: re.Match[str], at: Place) -> PackageGone:
 
 
 class CompilerRefused(Event):
-    """nvcc does not take a host compiler of this age; `header` tells which nvcc it was."""
+    """nvcc does not take a host compiler of this age; `header` tells which nvcc it was, `None` where a report shows its line only."""
 
-    header: str
+    header: str | None
     newest: int
 
 
@@ -135,6 +135,19 @@ def compiler_refused(found: re.Match[str], at: Place) -> CompilerRefused:
     """Recognise the error of the header that checks compilers."""
     newest = int(found["newest"] or found["up"] or 0) or int(found["below"]) - 1
     return CompilerRefused(place=at, header=found["header"] or found["old"] or found["other"], newest=newest)
+
+
+@parses(
+    r"#error -- unsupported (?:GNU|clang) version! (?:gcc|clang) "
+    r"(?:versions? later than (?P<newest>\d+) are|(?P<up>\d+)(?:\.\d+)? and up are|version must be less than (?P<below>\d+))",
+    "#error -- unsupported",
+)  # fmt: skip
+def compiler_refused_somewhere(found: re.Match[str], at: Place) -> CompilerRefused | None:
+    """Recognise the line of the header by itself, as compilers repeat it; the one with the header's name says more."""
+    if "host_config.h" in at.text:
+        return None
+    newest = int(found["newest"] or 0) or int(found["up"] or found["below"]) - 1
+    return CompilerRefused(place=at, header=None, newest=newest)
 
 
 class HeadersRejected(Event):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
+from itertools import pairwise
 
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()#][0-9A-Z]|[@-Z\\^_=>78c])")
 _BACKSPACED = re.compile(rb"[^\x08\n]\x08")
@@ -98,18 +100,28 @@ def _message(found: re.Match[bytes]) -> bytes:
     return "\n".join(said).encode(errors="replace") or found[0]
 
 
-_NARROW = (24, 100)
-"""Columns of the terminals that break lines where people see it."""
+_NARROW, _WIDE = (24, 100), 260
+"""Columns of the terminals that break lines where people see it, and of those that do so for long messages only."""
+_AMID_WORD = re.compile(r"[a-z]\n[a-z]")
 
 
 def unwrapped(text: str) -> str:
-    """Return a pasted text with its lines made whole again where a narrow terminal broke each of them at one column, amid words too."""
+    """Return a pasted text with its lines made whole again where a terminal broke each of them at one column, amid words too."""
     lines = text.splitlines()
     width = max(map(len, lines), default=0)
     full = [line for line in lines if len(line) == width]
-    if not _NARROW[0] <= width <= _NARROW[1] or len(full) < max(5, len(lines) // 3) or len(set(full)) < len(full):
+    begin = Counter(line.split(" ", 1)[0] for line in full)
+    # The rows of a table are of one width as well, and begin alike.
+    if len(set(full)) < len(full) or max(begin.values(), default=0) > len(full) // 2:
         return text
-    return "".join(line if len(line) == width else f"{line}\n" for line in lines)
+    narrow = _NARROW[0] <= width <= _NARROW[1] and len(full) >= max(5, len(lines) // 3)
+    wide = _NARROW[1] < width <= _WIDE and len(full) >= 3 and _words_broken(lines, width) >= 2
+    return "".join(line if len(line) == width else f"{line}\n" for line in lines) if narrow or wide else text
+
+
+def _words_broken(lines: list[str], width: int) -> int:
+    """Return how many lines of this width end amid a word that the next line goes on with."""
+    return sum(len(one) == width and _AMID_WORD.fullmatch(f"{one[-1:]}\n{next_[:1]}") is not None for one, next_ in pairwise(lines))
 
 
 _ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"

@@ -10,11 +10,13 @@ from steps.doctor.told import Place
 
 
 class NoGpuRuntime(Event):
-    """The engine that answers knows no way to give a container a GPU."""
+    """The engine that answers knows no way to give a container a GPU; `cdi` where it was asked for a device by CDI's name."""
+
+    cdi: bool = False
 
 
 @parses(
-    r"could not select device driver(?: ['\"]+(?:nvidia)?['\"]+)? with capabilities|"
+    r"could not select device driver(?: ['\"]+(?:nvidia|(?P<cdi>cdi))?['\"]+)? with capabilities|"
     r"[Uu]nknown (?:or invalid )?runtime(?: name| specified)?:? ['\"]?nvidia|"
     r"failed to discover GPU vendor from CDI|"
     r"runtime ['\"]?nvidia['\"]? (?:not found|is not (?:installed|configured))|no runtime for ['\"]?nvidia['\"]? is configured",
@@ -23,7 +25,7 @@ class NoGpuRuntime(Event):
 )  # fmt: skip
 def no_gpu_runtime(found: re.Match[str], at: Place) -> NoGpuRuntime:
     """Recognise Docker's and containerd's sentences."""
-    return NoGpuRuntime(place=at)
+    return NoGpuRuntime(place=at, cdi=found["cdi"] is not None)
 
 
 class HookFailed(Event):

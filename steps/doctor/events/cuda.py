@@ -90,18 +90,23 @@ class DriverOld(Event):
     r"requires? (?:at least )?CUDA(?: driver)?(?: version)? ?>?=? ?(?P<needs>\d+\.\d+)[^\n]{0,60}driver|"
     r"the provided PTX was compiled with an unsupported toolchain|CUDA_ERROR_UNSUPPORTED_PTX_VERSION|"
     r"built for NVIDIA Driver Release [\d.]+ or later, but version [\d.]+ was detected|"
+    r"CUDA (?P<julia>\d+\.\d+) is not supported by\s+your driver \(which supports up to (?P<upto>\d+\.\d+)\)|"
+    r"only supports NVIDIA drivers for CUDA (?P<least>\d+)\.x[^\n(]{0,40}\(yours is for CUDA (?P<yours>\d+\.\d+)|"
     r"driver (?:version )?(?:is )?too old[^\n]{0,60}",
     "is too old", "too old", "unsatisfied condition", "unsupported CUDA version", "unsupported toolchain", "UNSUPPORTED_PTX",
-    "requires CUDA", "require CUDA", "built for NVIDIA Driver",
+    "requires CUDA", "require CUDA", "built for NVIDIA Driver", "is not supported by", "only supports NVIDIA drivers",
     lines=2,
 )  # fmt: skip
 def driver_old(found: re.Match[str], at: Place) -> DriverOld | None:
-    """Recognise PyTorch's number (1000 x major + 10 x minor), an image's requirement and the compiler's complaint."""
+    """Recognise PyTorch's number (1000 x major + 10 x minor), an image's requirement, the compiler's complaint and Julia's sentences."""
     if "gpu" in at.text.lower() and "too old" in at.text.lower() and "driver" not in at.text.lower():
         return None
+    if found["least"] and int(found["yours"].partition(".")[0]) >= int(found["least"]):
+        return None  # a driver newer than a version of CUDA.jl knows
     coded = found["coded"]
-    version = f"{int(coded) // 1000}.{int(coded) % 1000 // 10}" if coded else found["has"]
-    return DriverOld(place=at, found=version, wanted=found["wanted"] or found["image"] or found["needs"])
+    version = f"{int(coded) // 1000}.{int(coded) % 1000 // 10}" if coded else found["has"] or found["upto"] or found["yours"]
+    least = f"{found['least']}.0" if found["least"] else None
+    return DriverOld(place=at, found=version, wanted=found["wanted"] or found["image"] or found["needs"] or found["julia"] or least)
 
 
 class DriverUnseen(Event):
@@ -118,6 +123,20 @@ class DriverUnseen(Event):
 def driver_unseen(found: re.Match[str], at: Place) -> DriverUnseen:
     """Recognise PyTorch, the entry point of NVIDIA's images, the loader, TensorFlow and Numba."""
     return DriverUnseen(place=at)
+
+
+class ContextForbidden(Event):
+    """A program may not make a context on a card that it had listed: the device is closed to it (CUDA's error 800)."""
+
+
+@parses(
+    r"failed to get device context 800|cuCtxCreate\w*[^\n]{0,40}(?:CUDA_ERROR_NOT_PERMITTED|\b800\b)|"
+    r"cuDevicePrimaryCtxRetain[^\n]{0,40}(?:CUDA_ERROR_NOT_PERMITTED|\b800\b)",
+    "device context 800", "cuCtxCreate", "cuDevicePrimaryCtxRetain",
+)  # fmt: skip
+def context_forbidden(found: re.Match[str], at: Place) -> ContextForbidden:
+    """Recognise ollama's number and the driver's own name; in the capture of a stream the same number means something else."""
+    return ContextForbidden(place=at)
 
 
 class UvmMissing(Event):

@@ -114,6 +114,18 @@ def library_listed(found: re.Match[str], at: Place) -> LibraryThere:
     return LibraryThere(place=at, name=f"lib{found['name']}.so.{found['major']}", major=int(found["major"]), kind=_kind(found["name"]))
 
 
+@parses(
+    r"(?:^|[=:\s'\"])(?P<path>/(?:[^\s:'\"]*/)?cudnn[-_/]?v?(?P<major>[5-9]|1\d)(?:\.\d[\w.-]*)?/(?:lib|lib64)/?)(?=$|[:\s'\"])",
+    "cudnn",
+    "cuDNN",
+    flags=re.IGNORECASE,
+    typed=True,
+)
+def cudnn_folder(found: re.Match[str], at: Place) -> LibraryThere:
+    """Recognise a version in a path of libraries that is searched."""
+    return LibraryThere(place=at, name=f"libcudnn.so.{found['major']}", major=int(found["major"]), kind="cudnn", path=found["path"])
+
+
 class LibrariesSkipped(Event):
     """TensorFlow goes on without GPUs since it could not load its libraries; `stub` when it did not even find libcudart."""
 

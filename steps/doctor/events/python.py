@@ -21,6 +21,8 @@ class CardUnfit(Event):
     """Whether the framework itself counted and found no code for the card, also where it lies between the least and the most."""
     relative: tuple[int, int] | None = None
     """The nearest capability below the card's, of its own major, that the build has code for: such code runs."""
+    wheel: str | None = None
+    """The version of PyTorch that was found wanting, where the message names it in place of what it was built for."""
 
 
 @parses(
@@ -52,13 +54,14 @@ _LISTED = re.compile(r"^[ \t]*- (\d+\.\d+) which supports hardware CC", re.MULTI
     r"(?:\n[ \t]*- \d+\.\d+ which supports hardware CC[^\n]*)+)|"
     r".{0,160}?[Mm]inimum (?:cuda|compute) capability supported by this (?:library|version of PyTorch) is (?P<least>\d+\.\d+)|"
     r".{0,40}?Minimum and Maximum cuda capability supported by this version of PyTorch is "
-    r"\((?P<low>\d+\.\d+)\) ?- ?\((?P<high>\d+\.\d+)\))?",
+    r"\((?P<low>\d+\.\d+)\) ?- ?\((?P<high>\d+\.\d+)\)|"
+    r".{0,20}?Your installed torch==(?P<wheel>\d[\w.+]*) does not include kernels)?",
     "which is of cuda capability", "which is of compute capability",
     lines=16,
     flags=re.DOTALL,
 )  # fmt: skip
 def capability_told(found: re.Match[str], at: Place) -> CardUnfit:
-    """Recognise PyTorch's warning with the least, the least and the most, or every capability that it was built for."""
+    """Recognise PyTorch's warning with the least, the least and the most, every capability that it was built for, or its own version."""
     own = (int(found["major"]), int(found["minor"]))
     if found["list"]:
         listed = sorted(_dotted(one) for one in _LISTED.findall(found["list"]))
@@ -74,6 +77,7 @@ def capability_told(found: re.Match[str], at: Place) -> CardUnfit:
         capability=own,
         least=_dotted(least) if least else None,
         most=_dotted(most) if most else None,
+        wheel=found["wheel"],
     )
 
 

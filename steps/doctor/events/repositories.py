@@ -1,4 +1,4 @@
-"""What package managers say of repositories: keys, signatures, sizes, entries, and the way to them."""
+"""What package managers say of repositories: keys, signatures, sizes and entries."""
 
 from __future__ import annotations
 
@@ -221,36 +221,3 @@ class Failed(Event):
 def failed(found: re.Match[str], at: Place) -> Failed:
     """Recognise apt's message."""
     return Failed(place=at, url=found["url"], reason=found["reason"])
-
-
-class TlsFailed(Event):
-    """The encrypted connection to a server broke before anything was said; `address` and `port` are what was really talked to."""
-
-    url: str | None
-    address: str | None = None
-    port: int | None = None
-    proxy: bool = False
-    """Whether the message itself names a proxy."""
-
-
-_PEER = re.compile(r"\[IP: (?P<address>[0-9a-fA-F.:]+) (?P<port>\d+)\]|proxy[^\n]{0,40}?(?P<named>[\w.-]+):(?P<its>\d{2,5})", re.IGNORECASE)
-
-
-@parses(
-    r"(?:(?P<url>https:\S+)[^\n]*?)?(?:Could not handshake|gnutls_handshake\(\) failed|TLS handshake|"
-    r"SSL connection failed|SSL connect error|"
-    r"Certificate verification failed|certificate verify failed|TLS connection was non-properly terminated|SSL: WRONG_VERSION_NUMBER|"
-    r"SSL_ERROR_SYSCALL|self[- ]signed certificate in certificate chain|packet with unexpected length was received|"
-    r"wrong version number|Proxy CONNECT aborted|Received HTTP code \d+ from proxy after CONNECT)(?P<rest>[^\n]*)",
-    "Could not handshake", "gnutls_handshake", "TLS handshake", "SSL connection failed", "SSL connect error", "ertificate verif",
-    "non-properly terminated", "WRONG_VERSION_NUMBER", "SSL_ERROR_SYSCALL", "certificate in certificate chain",
-    "with unexpected length was", "wrong version number", "Proxy CONNECT aborted", "from proxy after CONNECT",
-)  # fmt: skip
-def tls_failed(found: re.Match[str], at: Place) -> TlsFailed:
-    """Recognise what GnuTLS, OpenSSL and curl say, through apt, dnf, pip or conda."""
-    line = at.text
-    peer = _PEER.search(line)
-    address = (peer["address"] or peer["named"]) if peer else None
-    port = int(peer["port"] or peer["its"]) if peer else None
-    url = found["url"] or next(iter(re.findall(r"https://[^\s\]]+", line)), None)
-    return TlsFailed(place=at, url=url, address=address, port=port, proxy=bool(re.search(r"\bproxy\b", line, re.IGNORECASE)))

@@ -159,6 +159,8 @@ _FULL = (
     r"Disk requirements:|At least \S+ more space needed|Disk quota exceeded|"
     r"needs \S+ more space on|Ensure there is enough space|[Ww]rite error ?: ?cannot write (?:compressed )?block)"
 )
+_OF_A_COMPILER = re.compile(r"^\s*/\S*/(?:ld|as|cc1(?:plus)?|collect2|gcc|g\+\+|nvcc)[\w.-]*: ")
+"""A program that builds: its own path is not where it writes to."""
 _WRITERS: tuple[tuple[Writer, str], ...] = (
     ("pip", r"Errno 28|os error 28|OSError\(28|pip|uv(?:x)? |\.whl"),
     (
@@ -180,7 +182,7 @@ _WRITERS: tuple[tuple[Writer, str], ...] = (
 )  # fmt: skip
 def no_space(found: re.Match[str], at: Place) -> NoSpace:
     """Recognise the error of the system in some languages, and what package managers say before they begin."""
-    text = found[0]
+    text = _OF_A_COMPILER.sub("", found[0])
     writer: Writer = "other"
     for name, pattern in _WRITERS:
         if re.search(pattern, text):
@@ -212,18 +214,16 @@ def image_failed(found: re.Match[str], at: Place) -> ImageFailed:
 
 
 class PipRan(Event):
-    """pip, uv or conda downloads or unpacks packages."""
+    """pip, uv or conda downloads, unpacks or builds packages."""
 
 
 @parses(
-    r"(?:Downloading|Collecting|Using cached|Installing collected packages:) ?[\w.:/+-]+",
-    "Downloading ",
-    "Collecting ",
-    "Using cached ",
-    "collected packages",
-)
+    r"(?:Downloading|Collecting|Using cached|Installing collected packages:) ?[\w.:/+-]+|"
+    r"ERROR: Failed (?:to build|building wheel for) [`'\"]?[\w.-]+|[Gg]etting requirements to build wheel",
+    "Downloading ", "Collecting ", "Using cached ", "collected packages", "ERROR: Failed ", "requirements to build wheel",
+)  # fmt: skip
 def pip_ran(found: re.Match[str], at: Place) -> PipRan:
-    """Recognise pip's progress."""
+    """Recognise pip's progress, and its word that a package could not be built."""
     return PipRan(place=at)
 
 

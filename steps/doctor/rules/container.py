@@ -16,12 +16,13 @@ from steps.doctor.events.containers import (
     NoGpuRuntime,
     ToolMissing,
 )
-from steps.doctor.events.cuda import DriverUnseen
+from steps.doctor.events.cuda import ContextForbidden, DriverUnseen
 from steps.doctor.events.faults import GspTimeout, Xid
 from steps.doctor.events.nvml import NvmlError
 from steps.doctor.events.peers import CardNamed
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.cdi import specs
+from steps.doctor.overcome import served
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
 from steps.doctor.told import Fact, fact
 
@@ -43,14 +44,15 @@ def unasked(seen: Evidence) -> DriverUnseen | None:
     for command in seen.commands("docker", "podman", "nerdctl", "singularity", "apptainer"):
         starts = ("run", "exec", "shell") if command.program in ("singularity", "apptainer") else ("run",)
         if command.words[1:2] and command.words[1] in starts and not _ASKS.search(command.place.text):
-            later = (event for event in seen.all(DriverUnseen) if event.place.source == command.place.source)
+            unseen = (event for event in seen.all(DriverUnseen) if not served(seen.events, event))
+            later = (event for event in unseen if event.place.source == command.place.source)
             said = next((event for event in later if event.place.order > command.place.order), None)
             if said is not None:
                 return said
     return None
 
 
-def inside(seen: Evidence, error: NvmlError | None) -> bool:
+def inside(seen: Evidence, error: NvmlError | ContextForbidden | None) -> bool:
     """Whether an error was printed inside a container, by its source or by the command before it."""
     if error is None or error.place.in_container:
         return error is not None
@@ -106,6 +108,10 @@ def _tool_missing_on_host(seen: Evidence) -> Fact | ToolMissing | None:
 def lost_cgroup(seen: Evidence) -> Answer:
     """NVML fails inside a container that had the GPU, and the host's works."""
     error = seen.nvml("unknown-error")
+    closed = seen.first(ContextForbidden)
+    if error is None and closed is not None and inside(seen, closed):
+        option = _no_cgroups(seen)
+        return out(option) if option is not None else found(LIKELY, closed, _systemd(seen), variant="closed")
     if error is None or not (inside(seen, error) or seen.has(DeviceRules) or _worked_before(seen, error)):
         return None
     option = _no_cgroups(seen)
@@ -133,7 +139,7 @@ def _systemd(seen: Evidence) -> Fact | None:
 @rule("container-runtime-no-cgroups")
 def no_cgroups(seen: Evidence) -> Answer:
     """The hook was told to leave the device cgroups alone."""
-    error, option = seen.nvml("unknown-error", "no-permission", "blocked-by-os"), _no_cgroups(seen)
+    error, option = seen.nvml("unknown-error", "no-permission", "blocked-by-os") or seen.first(ContextForbidden), _no_cgroups(seen)
     if error is None or option is None:
         return None
     return found(CERTAIN, option, error)
@@ -148,6 +154,8 @@ def no_runtime(seen: Evidence) -> Answer:
     said = seen.first(NoGpuRuntime)
     if said is None:
         return None
+    if said.cdi:
+        return found(STRONG, said, variant="cdi")
     toolkit = next((row for row in seen.packages.rows if row.name.startswith("nvidia-container-toolkit") and row.installed), None)
     configured = "nvidia-container-runtime" in (seen.host.read("/etc/docker/daemon.json") or "")
     wrote = fact("nvidia", "/etc/docker/daemon.json", '"nvidia": { "path": "nvidia-container-runtime" }') if configured else None

@@ -12,6 +12,7 @@ from steps.doctor.events.cuda import CudaError, DriverOld, DriverUnseen, FabricM
 from steps.doctor.events.kernel import ModuleNotFound
 from steps.doctor.events.libraries import CudnnVersions
 from steps.doctor.evidence import Evidence
+from steps.doctor.overcome import served
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, WEAK, Answer, found, out, rule
 from steps.doctor.rules.container import host_works, started, unasked
 from steps.doctor.told import Fact, fact
@@ -215,7 +216,8 @@ def too_old(seen: Evidence) -> Answer:
 
 def _driver_unseen_inside(seen: Evidence) -> DriverUnseen | None:
     """Return a program's word that there is no driver, inside a container or from an image's own entry point."""
-    return seen.first(DriverUnseen, lambda event: event.place.in_container or "was not detected" in event.place.text)
+    unseen = (event for event in seen.all(DriverUnseen) if not served(seen.events, event))
+    return next((event for event in unseen if event.place.in_container or "was not detected" in event.place.text), None)
 
 
 def _tool_missing_inside(seen: Evidence) -> ToolMissing | None:

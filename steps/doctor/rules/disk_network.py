@@ -6,7 +6,7 @@ import re
 from ipaddress import ip_address
 
 from steps.doctor.events.dkms import BuildFailed
-from steps.doctor.events.repositories import TlsFailed
+from steps.doctor.events.proxies import ProxySet, TlsFailed
 from steps.doctor.events.runs import ImageFailed, NoSpace, PipRan
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.space import FileSystem, holding
@@ -107,12 +107,15 @@ def _shared_memory(full: NoSpace) -> bool:
     return bool(full.path and full.path.startswith(_SHARED)) or _SHARED in full.place.text or "nccl" in full.place.text.lower()
 
 
-_PROXY_PORTS = frozenset((3128, 8080, 8000, 8888, 8118, 8443, 1080, 9090, 800, 808, 3129))
+_PROXY_PORTS = frozenset((3128, 3142, 8080, 8000, 8888, 8118, 8443, 1080, 9090, 800, 808, 3129))
 _PROXY_FILES = ("/etc/apt/apt.conf", "/etc/apt/apt.conf.d/*", "/etc/environment", "/etc/dnf/dnf.conf", "/etc/yum.conf")
 
 
 def _proxy(seen: Evidence) -> Fact | None:
     """Return the setting that sends requests through a proxy, or `None`; a password in it is left out."""
+    told = seen.first(ProxySet)
+    if told is not None:
+        return fact(told.peer, told.place.source, told.place.text)
     texts = [
         (path, seen.host.read(path) or "")
         for pattern in _PROXY_FILES
@@ -142,15 +145,17 @@ def _private(address: str) -> bool:
 @rule("proxy-breaks-tls")
 def proxy_breaks_tls(seen: Evidence) -> Answer:
     """The encrypted connection broke, and what was talked to is a proxy."""
-    broken = seen.all(TlsFailed)
+    said = seen.all(TlsFailed)
+    setting = _proxy(seen) if said else None
+    # A server may reset a connection too: that counts where a proxy is known to stand before it.
+    broken = [event for event in said if setting is not None or not event.reset]
     if not broken:
         return None
-    setting = _proxy(seen)
     certain = next(
         (event for event in broken if event.proxy or (event.port in _PROXY_PORTS) or (event.address and _private(event.address))), None
     )
     if certain is not None:
-        peer = f"{certain.address}:{certain.port}" if certain.address else "?"
+        peer = f"{certain.address}:{certain.port}" if certain.address else setting.value if setting else "?"
         both = certain.address and _private(certain.address) and certain.port != 443
         return found(CERTAIN if certain.proxy or setting or both else LIKELY, certain, setting, peer=peer)
     if setting is not None:

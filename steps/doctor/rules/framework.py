@@ -8,6 +8,7 @@ from steps.doctor.events.libraries import LibrariesSkipped, LibraryMissing
 from steps.doctor.events.python import CardUnfit, CudaUnavailable, NoGpuSeen, NoKernelImage, Visible
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts import libraries
+from steps.doctor.facts.wheels import unfit
 from steps.doctor.numbers import whole
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, Candidate, found, out, rule
 from steps.doctor.told import Place
@@ -32,7 +33,7 @@ def _beyond(event: CardUnfit) -> str | None:
 @rule("capability-warning-same-major")
 def same_major(seen: Evidence) -> Answer:
     """The card is only a minor step above the build, and nothing failed."""
-    near = seen.first(CardUnfit, lambda event: _beyond(event) == "near")
+    near = next((event for event in unfit(seen) if _beyond(event) == "near"), None)
     if near is None:
         return None
     failed = seen.first(NoKernelImage)
@@ -45,13 +46,13 @@ def same_major(seen: Evidence) -> Answer:
 def lacks_kernels(seen: Evidence) -> Answer:
     """The build has no machine code for the card: too new for it, or too old."""
     failed = seen.first(NoKernelImage)
-    unfit = seen.first(CardUnfit, lambda event: _beyond(event) in ("newer", "older", "unlisted"))
-    if unfit is not None:
-        variant = _beyond(unfit) or ""
-        told = {"card": unfit.card or "?", "own": _spelt(unfit.capability)}
-        bound = unfit.least if variant == "older" else unfit.most
+    beyond = next((event for event in unfit(seen) if _beyond(event) in ("newer", "older", "unlisted")), None)
+    if beyond is not None:
+        variant = _beyond(beyond) or ""
+        told = {"card": beyond.card or "?", "own": _spelt(beyond.capability)}
+        bound = beyond.least if variant == "older" else beyond.most
         sure = CERTAIN if variant != "unlisted" else STRONG
-        return found(sure, unfit, failed, _torch(seen), variant=variant, bound=_spelt(bound), **told)
+        return found(sure, beyond, failed, _torch(seen), variant=variant, bound=_spelt(bound), **told)
     near = seen.first(CardUnfit)
     if failed is None:
         return out(near) if near is not None else None
@@ -110,7 +111,7 @@ def _python_header(seen: Evidence) -> HeaderMissing | None:
 
 def _refused_by_toolkit(seen: Evidence) -> CompilerRefused | None:
     """Return the refusal by a toolkit of NVIDIA's own; the distribution's headers lie in /usr/include."""
-    return seen.first(CompilerRefused, lambda event: not event.header.startswith("/usr/include"))
+    return seen.first(CompilerRefused, lambda event: event.header is not None and not event.header.startswith("/usr/include"))
 
 
 @rule("nvcc-differs-from-torch-cuda")
@@ -142,9 +143,12 @@ def compiler_too_new(seen: Evidence) -> Answer:
     if refused is None and rejected is not None and not seen.has(CompilerRefused):
         return found(STRONG, rejected, variant="headers", compiler=rejected.compiler, newest=rejected.compiler - 1)
     if refused is None:
-        distribution = seen.first(CompilerRefused)
-        return out(distribution) if distribution is not None else None
-    return found(CERTAIN, refused, newest=refused.newest, header=refused.header)
+        distribution = seen.first(CompilerRefused, lambda event: event.header is not None)
+        somewhere = seen.first(CompilerRefused)
+        if distribution is not None or somewhere is None:
+            return out(distribution) if distribution is not None else None
+        return found(LIKELY, somewhere, newest=somewhere.newest, header="?")
+    return found(CERTAIN, refused, newest=refused.newest, header=refused.header or "?")
 
 
 # --- which cards a program sees -------------------------------------------------------------------

@@ -200,13 +200,14 @@ _VENDOR = "/usr/local/"
 @rule("distro-nvcc-first-in-path")
 def distribution_nvcc(seen: Evidence) -> Answer:
     """The nvcc that ran, or is found first, is the distribution's."""
-    refused = seen.first(CompilerRefused)
-    if refused is not None:
+    refused = seen.first(CompilerRefused, lambda event: event.header is not None)
+    if refused is not None and refused.header is not None:
         ours = not refused.header.startswith(_VENDOR) and re.match(r"/usr/(?:include|lib)/", refused.header)
         return found(CERTAIN, refused, path=refused.header) if ours else out(refused)
     # Of a real machine nobody asked it: two compilers are no fault as long as nothing fails.
     for argv in seen.host.forms(lambda argv: argv[0] == "which" and argv[-1] == "nvcc"):
         paths = re.findall(r"^/\S+", seen.host.run(argv).stdout, re.MULTILINE)
         if paths[:1] == ["/usr/bin/nvcc"] and any(path.startswith(_VENDOR) for path in paths):
-            return found(LIKELY, fact(paths[0], " ".join(argv), " ".join(paths)), path=paths[0])
+            somewhere = seen.first(CompilerRefused)
+            return found(STRONG if somewhere else LIKELY, fact(paths[0], " ".join(argv), " ".join(paths)), somewhere, path=paths[0])
     return None

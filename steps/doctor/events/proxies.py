@@ -1,0 +1,85 @@
+"""The way to servers: encrypted connections that broke, and the proxies that requests are sent through."""
+
+from __future__ import annotations
+
+import re
+
+from steps.doctor.events.base import Event, parses
+from steps.doctor.told import Place
+
+
+class TlsFailed(Event):
+    """The encrypted connection to a server broke before anything was said; `address` and `port` are what was really talked to."""
+
+    url: str | None
+    address: str | None = None
+    port: int | None = None
+    proxy: bool = False
+    """Whether the message itself names a proxy."""
+    reset: bool = False
+    """Whether it says only that the connection was reset, which a server does as well."""
+
+
+class ProxySet(Event):
+    """A session sends what it fetches through a proxy at `peer`, as a variable, a setting of apt or proxychains tell."""
+
+    peer: str
+
+
+@parses(
+    r"(?:\b(?:https?|all)_proxy\b|\b(?:HTTPS?|ALL)_PROXY\b|Acquire::https?::Proxy)(?:\"?[=: ]{1,3}['\"]?)"
+    r"(?:https?|socks\w*)://(?:[^/@\s]{1,80}@)?(?P<peer>[\w.-]+:\d{2,5})|"
+    r"^\[proxychains\] \w+ chain[. ]{1,9}(?P<chained>[\w.-]+:\d{2,5})",
+    "_proxy", "_PROXY", "::Proxy", "[proxychains]",
+    typed=True,
+)  # fmt: skip
+def proxy_set(found: re.Match[str], at: Place) -> ProxySet:
+    """Recognise a variable that is set or shown, apt's setting, and what proxychains prints."""
+    return ProxySet(place=_without_password(at), peer=found["peer"] or found["chained"])
+
+
+@parses(
+    r"\b(?:proxychains4?(?:-ng)?|tsocks|torsocks|torify) (?:-\S+ )*(?:sudo )?(?:apt|apt-get|dnf|yum|pip3?|conda)\b",
+    "proxychains",
+    "tsocks",
+    "torsocks",
+    "torify",
+    typed=True,
+)
+def proxy_before(found: re.Match[str], at: Place) -> ProxySet:
+    """Recognise a package manager that runs behind a program which leads all of its connections elsewhere."""
+    return ProxySet(place=at, peer=found[0].split()[0])
+
+
+def _without_password(at: Place) -> Place:
+    return Place(source=at.source, text=re.sub(r"//[^/@\s]*@", "//", at.text), order=at.order, seconds=at.seconds)
+
+
+_PEER = re.compile(r"\[IP: (?P<address>[0-9a-fA-F.:]+) (?P<port>\d+)\]|proxy[^\n]{0,40}?(?P<named>[\w.-]+):(?P<its>\d{2,5})", re.IGNORECASE)
+
+
+@parses(
+    r"(?:(?P<url>https:\S+)[^\n]*?)?(?:Could not handshake|gnutls_handshake\(\) failed|TLS handshake|"
+    r"SSL connection failed|SSL connect error|"
+    r"Certificate verification failed|certificate verify failed|TLS connection was non-properly terminated|SSL: WRONG_VERSION_NUMBER|"
+    r"SSL_ERROR_SYSCALL|self[- ]signed certificate in certificate chain|packet with unexpected length was received|"
+    r"wrong version number|Proxy CONNECT aborted|Received HTTP code \d+ from proxy after CONNECT|"
+    r"Invalid response from proxy: HTTP/\S+ [45]\d\d|Proxy tunneling failed|Tunnel connection failed: [45]\d\d|"
+    r"CONNECT tunnel failed, response [45]\d\d|"
+    r"(?P<reset>Recv failure: Connection reset by peer|\(56\): (?:Recv failure|Failure when receiving data)|Empty reply from server))"
+    r"(?P<rest>[^\n]*)",
+    "Could not handshake", "gnutls_handshake", "TLS handshake", "SSL connection failed", "SSL connect error", "ertificate verif",
+    "non-properly terminated", "WRONG_VERSION_NUMBER", "SSL_ERROR_SYSCALL", "certificate in certificate chain",
+    "with unexpected length was", "wrong version number", "Proxy CONNECT aborted", "from proxy after CONNECT",
+    "response from proxy: ", "Proxy tunneling failed", "unnel connection failed", "CONNECT tunnel failed", "Recv failure: ",
+    "error (56): ", "mpty reply from server",
+)  # fmt: skip
+def tls_failed(found: re.Match[str], at: Place) -> TlsFailed:
+    """Recognise what GnuTLS, OpenSSL and curl say, through apt, dnf, pip or conda; and proxies that let no TLS through."""
+    line = at.text
+    peer = _PEER.search(line)
+    address = (peer["address"] or peer["named"]) if peer else None
+    port = int(peer["port"] or peer["its"]) if peer else None
+    url = found["url"] or next(iter(re.findall(r"https://[^\s\]]+", line)), None)
+    named = re.search(r"\bproxy\b|\btunnel", line, re.IGNORECASE) is not None
+    return TlsFailed(place=at, url=url, address=address, port=port, proxy=named, reset=found["reset"] is not None)
