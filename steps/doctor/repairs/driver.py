@@ -33,6 +33,7 @@ from steps.doctor.repairs.base import (
 from steps.doctor.repairs.halves import archive, completed, half
 from steps.doctor.repairs.installer import taken_away
 from steps.doctor.repairs.modules import afterwards, built, images, kernel_of, reinstalled
+from steps.doctor.repairs.plain import is_path
 from steps.doctor.rules.base import Candidate
 from steps.model.action import RemovePath
 from steps.model.base import phrase
@@ -87,7 +88,7 @@ def one_owner(seen: Evidence, candidate: Candidate) -> Plan:
     """Return what takes NVIDIA's installer away with its own tool, and gives the packages their files back."""
     uninstaller = next((one.value for one in seen.modules.leftovers if one.value.endswith("nvidia-uninstall")), None)
     place = next((told.place.text for told in candidate.facts if "/kernel/drivers/video/nvidia.ko" in told.place.text), "")
-    path = re.search(r"/\S*/kernel/drivers/video/nvidia\.ko\S*", place)
+    path = re.search(r"/lib/modules/[\w.+~-]+/kernel/drivers/video/nvidia\.ko(?:\.\w+)?(?=\s|$)", place)
     if uninstaller:
         away: tuple[Step, ...] = taken_away(seen, uninstaller, str(candidate.params.get("loaded", "")), kernel_of(seen))
     elif path:
@@ -106,10 +107,14 @@ def _build(seen: Evidence) -> tuple[Step, ...]:
 @repairs("userspace-from-other-install")
 def one_user_space(seen: Evidence, candidate: Candidate) -> Plan:
     """Return what takes the stranger's file out of the way; inside somebody's environment only they do."""
-    path = next((told.place.text for told in candidate.facts if re.fullmatch(r"/\S+", told.place.text)), "")
-    if path.startswith(("/usr/local/", "/opt/")) and "/envs/" not in path and "site-packages" not in path:
+    path = next((told.place.text for told in candidate.facts if is_path(told.place.text)), "")
+    if _STRANGER.fullmatch(path) and "/envs/" not in path and "site-packages" not in path:
         return Plan(steps=(aside("stranger-away", path), run("ldconfig", "ldconfig")), verify=proof("smi"))
     return Plan(steps=(person("stranger-first", path=path or "?"), *reinstalled(seen, "library", "tool")), verify=proof("smi"))
+
+
+_STRANGER = re.compile(r"/(?:usr/local|opt)/\S*/(?:nvidia-smi|lib(?:cuda|nvidia-[\w-]+)\.so[\w.]*)")
+"""A file of a driver where no package of the system puts one."""
 
 
 @repairs("driver-utilities-package-missing")

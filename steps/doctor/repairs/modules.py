@@ -12,6 +12,7 @@ from steps.doctor.evidence import Evidence
 from steps.doctor.facts.modules import Dkms
 from steps.doctor.repairs.base import Plan, apt, aside, back, install, manager_of, not_offered, person, proof, reboot, repairs, run, tool
 from steps.doctor.repairs.halves import as_failed, finish, half
+from steps.doctor.repairs.plain import is_name
 from steps.doctor.rules.base import Candidate
 from steps.host.rooted import version_key
 from steps.model.action import UndoStep
@@ -74,7 +75,7 @@ def built(seen: Evidence, kernel: str | None) -> tuple[Step, ...]:
     mine, packages = entries(seen), seen.packages.driver("module", "library", "tool")
     wanted = next((row.driver for row in packages if row.driver), None)
     target = next((line for line in mine if wanted and numbers.agree(line.version, wanted)), None) or next(iter(mine), None)
-    if target is None or kernel is None:
+    if target is None or kernel is None or not (is_name(target.version) and is_name(kernel)):
         return (*reinstalled(seen, "module"),)
     stale = next((line for line in mine if line.kernel == kernel and line.state == "installed" and line.version != target.version), None)
     one = f"{target.module}/{target.version}"
@@ -264,7 +265,7 @@ def stale_entry(seen: Evidence, candidate: Candidate) -> Plan:
     """Return what takes the entry without sources out of the tree, where `dkms remove` cannot, then the build of the rest."""
     module, version = str(candidate.params.get("module", "?")), str(candidate.params.get("version", "?"))
     kernel = kernel_of(seen)
-    if not re.fullmatch(r"[\w.-]+", module) or not re.fullmatch(r"[\w.-]+", version):
+    if not is_name(module) or not is_name(version):
         return Plan(steps=(person("entry-away"), person("build-all", "dkms", "autoinstall", kernel=kernel or "?")), verify=proof("dkms"))
     at = f"/var/lib/dkms/{module}/{version}"
     if not seen.rehearsal and (seen.host.listdir(at) is None or seen.host.exists(f"{at}/source/dkms.conf") is not False):
