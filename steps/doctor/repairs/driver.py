@@ -128,7 +128,10 @@ def tools(seen: Evidence, candidate: Candidate) -> Plan:
             f"nvidia-utils-{branch[1]}{branch[2] or ''}" if branch else "nvidia-smi" if seen.system.id == "debian" else "nvidia-driver-cuda"
         )
     else:
-        name = {"dnf": "nvidia-driver-cuda", "pacman": "nvidia-utils"}.get(manager or "", "nvidia-utils")
+        # RPM Fusion's packages have names of their own, those of an older branch its number too.
+        fusion = next(iter(seen.packages.named(r"xorg-x11-drv-nvidia(-\d+xx)?(-libs)?")), None)
+        rpm = f"{fusion.name.removesuffix('-libs')}-cuda" if fusion else "nvidia-driver-cuda"
+        name = {"dnf": rpm, "pacman": "nvidia-utils"}.get(manager or "", "nvidia-utils")
     exact = f"{name}={here.version}" if manager == "apt" and here and branch else name
     return Plan(steps=(install("tools", manager, exact),), verify=proof("smi"))
 

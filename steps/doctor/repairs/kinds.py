@@ -78,8 +78,14 @@ def _macros(text: str, *, open_wanted: bool) -> str:
     return "\n".join((*others, mine)) + "\n"
 
 
+_READY = re.compile(r"(?P<branch>linux-(?:modules|objects)-nvidia-\d+(?:-server)?)(?P<open>-open)?-(?P<kernel>(?!open\b|server\b).+)")
+
+
 def _other_flavor(name: str, *, open_wanted: bool) -> str | None:
-    """Return the package that stands for this one with the other kind of modules, or `None`."""
+    """Return the package that stands for this one with the other kind of modules, or `None`; Ubuntu's ready modules are such too."""
+    ready = _READY.fullmatch(name)
+    if ready and (ready["open"] is None) is open_wanted:
+        return f"{ready['branch']}{'-open' if open_wanted else ''}-{ready['kernel']}"
     for row in flavors():
         mine, other = (row.closed, row.open) if open_wanted else (row.open, row.closed)
         found = re.fullmatch(re.escape(mine).replace(r"\{branch\}", r"(?P<branch>\d+)"), name)
@@ -121,6 +127,9 @@ def _branch(seen: Evidence, branch: str) -> Plan:
     return Plan(steps=(*kept, change, *images(seen), reboot()), verify=proof("smi"))
 
 
+_BLACKLIST = "/etc/modprobe.d/bringup-blacklist.conf"
+
+
 @repairs("in-tree-driver-owns-gpu")
 def in_tree(seen: Evidence, candidate: Candidate) -> Plan:
     """Return what keeps the kernel's own driver from the card; where no module of NVIDIA's would follow it, a driver instead."""
@@ -130,8 +139,10 @@ def in_tree(seen: Evidence, candidate: Candidate) -> Plan:
     driver = str(candidate.params.get("driver", ""))
     if candidate.variant == "late" or not re.fullmatch(r"\w+", driver):
         return Plan(steps=(*images(seen), reboot()), verify=proof("pci"))
-    text = f"# The card belongs to NVIDIA's driver.\nblacklist {driver}\noptions {driver} modeset=0\n"
-    kept_out = write("blacklist", "/etc/modprobe.d/bringup-blacklist.conf", text, driver=driver)
+    # An earlier repair may have kept another of the kernel's own drivers out by the same file.
+    lines = (seen.host.read(_BLACKLIST) or "# The card belongs to NVIDIA's driver.").splitlines()
+    text = "\n".join(dict.fromkeys((*lines, f"blacklist {driver}", f"options {driver} modeset=0", "")))
+    kept_out = write("blacklist", _BLACKLIST, text, driver=driver)
     return Plan(steps=(kept_out, *images(seen), reboot()), verify=proof("pci"))
 
 

@@ -20,7 +20,6 @@ from steps.model.base import phrase
 
 _STACK = ("nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia_peermem", "nvidia")
 """The modules of the driver, in the order in which they can be unloaded."""
-LOADS = ("modprobe", "nvidia")
 
 
 # --- what other modules use -----------------------------------------------------------------------
@@ -40,7 +39,8 @@ def afterwards(seen: Evidence) -> Step:
     if loaded is None:
         return reboot()
     unload = run("reload", "modprobe", "-r", *loaded, live=True)
-    load = run("load", *LOADS, live=True)
+    # What was there besides is there again: nobody else loads the one for InfiniBand, or the one of the screen.
+    load = run("load", "modprobe", "--all", *reversed(loaded), live=True)
     return Step(says=phrase("repair.step.reload"), command=unload.command, actions=(*unload.actions, *load.actions), live=True)
 
 
@@ -59,7 +59,7 @@ def _idle(seen: Evidence) -> tuple[str, ...] | None:
 
 def first_start(seen: Evidence) -> Step:
     """Return what starts a module that was not there: it is loaded, unless another driver has the cards."""
-    return reboot() if seen.modules.loads("nouveau") else run("load", *LOADS, live=True)
+    return reboot() if seen.modules.loads("nouveau") else run("load", "modprobe", "nvidia", live=True)
 
 
 def entries(seen: Evidence) -> tuple[Dkms, ...]:
@@ -72,9 +72,10 @@ def built(seen: Evidence, kernel: str | None) -> tuple[Step, ...]:
 
     Without DKMS the packages bring the module ready: then they are installed again.
     """
-    mine, packages = entries(seen), seen.packages.driver("module", "library", "tool")
+    mine, packages = entries(seen), (*seen.packages.driver("module"), *seen.packages.driver("library", "tool"))
     wanted = next((row.driver for row in packages if row.driver), None)
-    target = next((line for line in mine if wanted and numbers.agree(line.version, wanted)), None) or next(iter(mine), None)
+    # An entry of another version than the packages' is what they left behind, and would be the old module once more.
+    target = next((line for line in mine if wanted is None or numbers.agree(line.version, wanted)), None)
     if target is None or kernel is None or not (is_name(target.version) and is_name(kernel)):
         return (*reinstalled(seen, "module"),)
     stale = next((line for line in mine if line.kernel == kernel and line.state == "installed" and line.version != target.version), None)
@@ -152,7 +153,7 @@ def stale(seen: Evidence, candidate: Candidate) -> Plan:
 def missing(seen: Evidence, candidate: Candidate) -> Plan:
     """Return the build for the running kernel, or the package that has it ready."""
     kernel, manager = kernel_of(seen, candidate), manager_of(seen)
-    ready = next((row for row in seen.packages.rows if re.match(r"linux-modules-nvidia-\d+", row.name)), None)
+    ready = next(iter(seen.packages.named(r"linux-modules-nvidia-\d+.*")), None)
     if entries(seen):
         steps = built(seen, kernel)
     elif ready is not None and kernel:
