@@ -77,3 +77,25 @@ def test_another_driver_of_the_kernel_is_kept_out_beside_the_first() -> None:
     mended = repair("in-tree-driver-owns-gpu", files, {"dpkg -l": "ii  nvidia-dkms-570 570.1-1 amd64 x\n"}, driver="nova_core")
     (write,) = (action for step in mended.steps for action in step.actions if isinstance(action, Write))
     assert write.text == f"{files[path]}blacklist nova_core\noptions nova_core modeset=0\n"
+
+
+def test_a_running_kernel_that_an_upgrade_took_away_only_wants_a_reboot() -> None:
+    files = {
+        "/etc/os-release": "ID=arch\n",
+        "/proc/sys/kernel/osrelease": "6.11.1-arch1-1\n",
+        "/lib/modules/6.11.3-arch1-1/vmlinuz": "",
+        "/lib/modules/6.11.3-arch1-1/extramodules/nvidia.ko.zst": "",
+    }
+    gone = {"test -e /lib/modules/6.11.1-arch1-1": Recorded(status=1), "pacman -Q": Recorded(stdout="nvidia 570.1-1\n", status=0)}
+    on = Evidence(CapturedHost(Capture(schema="bringup/capture", version=1, files=dict(files), commands=gone), "c"))
+    steps = repair_of(on, diagnoses()["no-module-for-running-kernel"], Candidate(strength=0.9)).steps
+    assert [step.reboot for step in steps] == [True]
+
+
+def test_pacman_is_a_persons_to_run_for_its_transactions_cannot_be_foreseen() -> None:
+    arch = {"/etc/os-release": "ID=arch\n", "/proc/sys/kernel/osrelease": "6.11.1-arch1-1\n"}
+    rows = {"pacman -Q": "linux 6.11.1.arch1-1\nnvidia-dkms 570.1-1\nnvidia-utils 570.1-1\n", "dkms status": "nvidia/570.1: added\n"}
+    mended = repair("kernel-headers-missing", arch, rows)
+    assert (mended.steps[0].command, mended.steps[0].actions) == (("pacman", "-S", "--needed", "linux-headers"), ())
+    again = repair("gpu-firmware-file-missing", arch, rows)
+    assert (again.steps[0].command, again.steps[0].actions) == (("pacman", "-S", "nvidia-dkms"), ())

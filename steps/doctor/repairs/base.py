@@ -186,11 +186,13 @@ def install(
 ) -> Step:
     """Return a step that installs packages ("name", "name=version"; "name-" removes one).
 
-    A person's where the manager is not known, and where one of them is no package's name.
+    A person's where the manager is not known or its transactions cannot be foreseen, and where one of them is no package's name.
     """
     says = _says(key, {"packages": " ".join(names), **(words or {})}, **params)
     if manager is None or not are_packages(*names):
         return Step(says=says)
+    if manager == "pacman":
+        return Step(says=says, command=("pacman", "-S", "--needed", *names))
     action = Packages(
         id=key,
         title=says,

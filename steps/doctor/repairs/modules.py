@@ -117,7 +117,8 @@ def reinstalled(seen: Evidence, *roles: str) -> tuple[Step, ...]:
     if manager == "dnf" and names:
         return (run("reinstall", "dnf", "-y", "reinstall", *names, quiet=300),)
     if manager == "pacman" and names:
-        return (run("reinstall", "pacman", "-S", "--noconfirm", *names, quiet=300),)
+        # It has no other version than the lists: where these are newer it would be half an upgrade.
+        return (person("reinstall", "pacman", "-S", *names),)
     return (person("reinstall"),)
 
 
@@ -153,6 +154,10 @@ def stale(seen: Evidence, candidate: Candidate) -> Plan:
 def missing(seen: Evidence, candidate: Candidate) -> Plan:
     """Return the build for the running kernel, or the package that has it ready."""
     kernel, manager = kernel_of(seen, candidate), manager_of(seen)
+    other = _ready_kernel(seen, kernel)
+    if other and seen.host.exists(f"/lib/modules/{kernel}") is False:
+        # An upgrade took the running kernel away, and the next start takes the one that it brought.
+        return Plan(steps=(reboot(),), verify=proof("smi"))
     ready = next(iter(seen.packages.named(r"linux-modules-nvidia-\d+.*")), None)
     if entries(seen):
         steps = built(seen, kernel)
@@ -167,7 +172,6 @@ def missing(seen: Evidence, candidate: Candidate) -> Plan:
         steps = (install("with-dkms", manager, "nvidia-open-dkms" if seen.packages.named("nvidia-open") else "nvidia-dkms"),)
     else:
         steps = (person("with-dkms-anew", "bringup", "apply"),)
-    other = _ready_kernel(seen, kernel)
     sooner = (person("other-kernel", kernel=other),) if other else ()
     return Plan(steps=(*sooner, *steps, *images(seen), first_start(seen)), verify=proof("smi"))
 
@@ -182,7 +186,11 @@ def _ready_kernel(seen: Evidence, running: str | None) -> str | None:
     lines = (line for line in entries(seen) if line.state == "installed" and line.kernel)
     kernels = {line.kernel or "" for line in lines} | {file.kernel for file in seen.modules.files or () if file.name == "nvidia"}
     there = seen.host.listdir("/boot")
-    found = [one for one in kernels - {running} if there is None or f"vmlinuz-{one}" in there]
+    found = [
+        one
+        for one in kernels - {running}
+        if there is None or f"vmlinuz-{one}" in there or seen.host.exists(f"/lib/modules/{one}/vmlinuz") is True
+    ]
     rescue = re.search(r"(?:^|\s)(?:recovery|single|rescue|emergency|systemd\.unit=(?:rescue|emergency)\.target)(?:\s|$)", _started(seen))
     best = max(found, key=version_key, default=None)
     return best if best and (rescue or version_key(best) > version_key(running)) else None
