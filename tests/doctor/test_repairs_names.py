@@ -99,3 +99,11 @@ def test_pacman_is_a_persons_to_run_for_its_transactions_cannot_be_foreseen() ->
     assert (mended.steps[0].command, mended.steps[0].actions) == (("pacman", "-S", "--needed", "linux-headers"), ())
     again = repair("gpu-firmware-file-missing", arch, rows)
     assert (again.steps[0].command, again.steps[0].actions) == (("pacman", "-S", "nvidia-dkms"), ())
+
+
+def test_in_a_container_the_repair_of_the_kernels_half_is_the_hosts() -> None:
+    files = {**_UBUNTU, "/.dockerenv": ""}
+    mended = repair("reboot-pending-after-driver-update", files, {})
+    assert [step.says.key.rpartition(".")[2] for step in mended.steps] == ["on-host", "reboot"]
+    assert not mended.runs
+    assert repair("http-cache-corrupts-repo-data", files, {"dpkg -l": "ii  bash 5 amd64 x\n"}).runs
