@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from steps.catalog.diagnoses import diagnoses
 from steps.doctor.diagnosis import Repair
 from steps.doctor.evidence import Evidence
 from steps.doctor.repairs.all import repair_of
+from steps.doctor.repairs.modules import images
 from steps.doctor.rules.base import Candidate
 from steps.host.captured import Capture, CapturedHost, Recorded
 from steps.model.action import Write
+from tests.doctor.live import AnsweringHost
 
 _UBUNTU = {"/etc/os-release": 'ID=ubuntu\nVERSION_ID="24.04"\n', "/proc/sys/kernel/osrelease": "6.8.0-60-generic\n"}
 
@@ -107,3 +111,11 @@ def test_in_a_container_the_repair_of_the_kernels_half_is_the_hosts() -> None:
     assert [step.says.key.rpartition(".")[2] for step in mended.steps] == ["on-host", "reboot"]
     assert not mended.runs
     assert repair("http-cache-corrupts-repo-data", files, {"dpkg -l": "ii  bash 5 amd64 x\n"}).runs
+
+
+@pytest.mark.parametrize(("programs", "steps"), [(("mkinitcpio",), [True]), (("dracut",), [False]), ((), [])])
+def test_an_initramfs_of_another_program_is_a_persons(programs: tuple[str, ...], steps: list[bool]) -> None:
+    files = {"/etc/os-release": "ID=arch\n", **{f"/usr/bin/{program}": "" for program in programs}}
+    seen = Evidence(AnsweringHost(Capture(schema="bringup/capture", version=1, files=dict(files))))
+    assert [bool(step.actions) for step in images(seen)] == steps
+    seen.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from steps.catalog.repairs import headers as header_rows
+from steps.catalog.repairs import tools
 from steps.doctor import numbers
 from steps.doctor.diagnosis import Step
 from steps.doctor.events.dkms import KernelBuiltBy
@@ -128,11 +129,18 @@ def _exact(name: str, version: str, arch: str | None, manager: str | None) -> st
 
 
 def images(seen: Evidence) -> tuple[Step, ...]:
-    """Return what writes the initramfs of every kernel anew; nothing on a system that is seen to make none."""
-    step = tool("initramfs", "initramfs", manager_of(seen))
-    program = step.command[0] if step.command else ""
-    absent = bool(program) and not seen.rehearsal and not any(seen.host.exists(f"{at}/{program}") for at in ("/usr/sbin", "/usr/bin"))
-    return () if absent else (step,)
+    """Return what writes the initramfs of every kernel anew; nothing on a system that is seen to make none.
+
+    A person's where it is made by another program than the distribution's usual one: that one alone knows where it belongs.
+    """
+    step, row = tool("initramfs", "initramfs", manager_of(seen)), tools()["initramfs"]
+    if seen.rehearsal or not step.command or _there(seen, step.command[0]):
+        return (step,)
+    return (person("initramfs"),) if any(_there(seen, argv[0]) for argv in (row.apt, row.dnf, row.pacman)) else ()
+
+
+def _there(seen: Evidence, program: str) -> bool:
+    return any(seen.host.exists(f"{at}/{program}") for at in ("/usr/sbin", "/usr/bin"))
 
 
 # --- old, missing, mixed --------------------------------------------------------------------------
