@@ -133,6 +133,7 @@ PLACES = (
     "updates/dkms/nvidia.ko.zst",
     "extra/nvidia/nvidia.ko",
     "extra/drivers/video/nvidia/nvidia.ko",
+    "extramodules/nvidia.ko.zst",
     "weak-updates/nvidia/nvidia.ko",
     "kernel/drivers/video/nvidia.ko",
     "kernel/nvidia-580/nvidia.ko",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
+import importlib
 import json
 import os
 import shutil
@@ -36,6 +37,21 @@ def last_line(error: BaseException) -> str:
     """Return the error in one line, with its kind."""
     lines = traceback.format_exception_only(type(error), error)
     return lines[-1].strip()[:300]
+
+
+def kept_out(*modules: str) -> str | None:
+    """Import modules quietly, for all children: none of a rung's time goes into reading them from a slow disk.
+
+    Return the error that kept one of them out, `None` when all are in.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for name in modules:
+                importlib.import_module(name)
+    except Exception as error:  # noqa: BLE001 - whatever keeps it from importing is the finding
+        return last_line(error)
+    return None
 
 
 # --- one process ----------------------------------------------------------------------------------

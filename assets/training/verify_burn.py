@@ -16,11 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Collection, Iterable
 from typing import IO
 
-from ranks import Line, last_line, say, together
+from ranks import Line, kept_out, say, together
 
 LIMIT = 60.0
 """So many seconds more than the burn itself may pass before a rank is called hung."""
@@ -46,13 +45,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--processor", type=int, default=0, help="so many ranks without GPUs, to try out the program itself")
     asked = parser.parse_args()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            # Here, for all children: no rank's time goes into reading it from a slow disk.
-            import torch  # noqa: F401
-    except Exception as error:  # noqa: BLE001 - whatever keeps it from importing is the finding
-        say({"rung": "burn", "state": "failed", "text": last_line(error)})
+    if error := kept_out("torch"):
+        say({"rung": "burn", "state": "failed", "text": error})
         return 0
     say({"rung": "burn", **burnt(asked.processor or asked.gpus, asked.seconds, gpu=not asked.processor)})
     return 0

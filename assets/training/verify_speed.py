@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ranks import Line, alone, last_line, say, together
+from ranks import Line, alone, kept_out, say, together
 
 LIMIT = 60.0
 BYTES = 1 << 28
@@ -40,14 +40,8 @@ def main() -> int:
     parser.add_argument("--gpus", type=int, default=0, help="how many GPUs there are: nothing is measured where fewer are seen")
     parser.add_argument("--processor", type=int, default=0, help="so many ranks without GPUs, to try out the program itself")
     asked = parser.parse_args()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            # Here, for all children: no rung's time goes into reading it from a slow disk.
-            import torch
-            import torch.distributed  # noqa: F401
-    except Exception as error:  # noqa: BLE001 - whatever keeps it from importing is the finding
-        say({"rung": "speed", "state": "failed", "text": last_line(error)})
+    if error := kept_out("torch", "torch.distributed"):
+        say({"rung": "speed", "state": "failed", "text": error})
         return 0
     seen = alone(how_many, asked.limit)
     say({"rung": "seen", **seen})

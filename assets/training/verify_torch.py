@@ -11,12 +11,11 @@ import contextlib
 import os
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ranks import Line, alone, last_line, say, together
+from ranks import Line, alone, kept_out, last_line, say, together
 
 RANKS = 2
 LIMIT = 60.0
@@ -39,14 +38,11 @@ def main() -> int:
     parser.add_argument("--only", help="one rung instead of all")
     parser.add_argument("--hang", type=int, default=None, help="a rank that never answers, to try out the limit")
     asked = parser.parse_args()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import torch
-            import torch.distributed
-    except Exception as error:  # noqa: BLE001 - whatever keeps it from importing is the finding
-        say({"rung": "import", "state": "failed", "text": last_line(error)})
+    if error := kept_out("torch", "torch.distributed"):
+        say({"rung": "import", "state": "failed", "text": error})
         return 0
+    import torch
+
     with contextlib.suppress(Exception):
         import torch._dynamo  # optimizers load it at their first use; here it is loaded once for all children
     say({"rung": "import", "state": "passed", "detail": torch.__version__})

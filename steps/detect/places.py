@@ -8,6 +8,7 @@ PLACES = (
     "extra",
     "extra/*",
     "extra/drivers/video/nvidia",
+    "extramodules",
     "weak-updates",
     "weak-updates/*",
     "weak-updates/drivers/video/nvidia",
@@ -18,4 +19,5 @@ PLACES = (
     "video",
 )
 """Where a driver's module may lie below `/lib/modules/<kernel>`: DKMS, NVIDIA's installer, kmod packages, and the ready modules of
-NVIDIA's repository for dnf (`kmod_module_path` in NVIDIA/yum-packaging-precompiled-kmod kmod-nvidia.spec: extra/drivers/video/nvidia)."""
+NVIDIA's repository for dnf (`kmod_module_path` in NVIDIA/yum-packaging-precompiled-kmod kmod-nvidia.spec: extra/drivers/video/nvidia).
+Arch's packages have theirs in `extramodules` (modinfo in a report of its users: /lib/modules/7.0.10-arch1-1/extramodules/nvidia.ko.zst)."""

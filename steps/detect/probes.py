@@ -70,6 +70,7 @@ class Probes:
         self._answers: dict[tuple[str, ...], _Answer] = {}
         self._hung: set[str] = set()
         self._told: tuple[tuple[str, ...], ...] = ()
+        self._overruled: dict[tuple[str, ...], _Answer] = {}
         self._turn = threading.BoundedSemaphore(_MOST_AT_ONCE)
 
     def ahead(self, *commands: tuple[str, ...], timeout: float = 10.0) -> None:
@@ -86,9 +87,18 @@ class Probes:
     def tell(self, answers: Mapping[tuple[str, ...], str]) -> None:
         """Take over what a person says that commands printed here: it counts before what the host would say."""
         for argv, output in answers.items():
+            if argv in self._answers and argv not in self._told:
+                self._overruled[argv] = self._answers[argv]
             self._answers[argv] = _Answer(partial(Result, stdout=output, status=0))
             self._answers[argv].result()
         self._told = tuple(dict.fromkeys((*self._told, *answers)))
+
+    def untold(self) -> Probes:
+        """Return the same host without what a person told of it; what it has answered itself is not asked again."""
+        own = Probes(self.host)
+        own._answers = {argv: answer for argv, answer in self._answers.items() if argv not in self._told} | self._overruled
+        own._hung, own._turn = self._hung, self._turn
+        return own
 
     def run(self, argv: tuple[str, ...], *, timeout: float = 10.0) -> Result:
         """Return what the command printed, the first time it was asked; a program that hung once is not asked in other words."""

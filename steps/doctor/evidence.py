@@ -137,6 +137,16 @@ class Evidence:
         whole.events = whole._reader.events = self.events.joined(self._past, *((self._reader.quoted,) if quoted else ()))
         return whole
 
+    @cached_property
+    def own(self) -> Evidence:
+        """The same evidence with the facts that the machine itself tells: on pasted answers a cause may rest, and no change of root's."""
+        if self.rehearsal or not self._answers:
+            return self
+        mine: Evidence = copy.copy(self)
+        mine._anew()
+        mine.host = self.host.untold()
+        return mine
+
     def without_logs(self) -> Evidence:
         """Return what the machine itself tells, where the logs are not of it."""
         own: Evidence = copy.copy(self)

@@ -186,7 +186,7 @@ def _confidence(cause: str, candidates: Mapping[str, Candidate]) -> float:
 
 def _diagnosis(seen: Evidence, id: str, candidate: Candidate, part: Part, confidence: float) -> Diagnosis:
     row = diagnoses()[id]
-    repair = repair_of(seen, row, candidate)
+    repair = repair_of(seen.own, row, candidate)
     return Diagnosis(
         id=id,
         part=part,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Literal
 
 from steps.catalog.diagnoses import diagnoses
@@ -54,7 +55,7 @@ def second_look(seen: Evidence, verdict: Verdict, id: str, command: tuple[str, .
     if category in _OF_THE_DRIVER:
         return _of_the_driver(seen, category, told)
     if id not in _LASTING and not (after_run and category in _OF_PACKAGES):
-        return _unproven("by-hand", command=" ".join(told))
+        return _unproven("by-hand", command=shlex.join(told))
     if any(one.severity == "broken" and diagnoses()[one.id].category in _OF_PACKAGES for one in verdict.diagnoses):
         return Second(state="here")
     return _unproven("room") if id in _BY_ROOM and not seen.space else _ran(seen, told)
@@ -79,11 +80,11 @@ def _rows(told: tuple[str, ...]) -> tuple[ProofRow, ...]:
 def _ran(seen: Evidence, told: tuple[str, ...]) -> Second:
     """Return what a proof says that may be run from here."""
     if not any(row.probe for row in _rows(told)):
-        return _unproven("by-hand", command=" ".join(told))
+        return _unproven("by-hand", command=shlex.join(told))
     said = seen.patient.run(told, timeout=_PATIENCE)
     # apt goes on with the lists that it has, says so, and ends well.
     fine = said.status == 0 and not re.search(r"^(?:W|E|Err)(?::|!)", said.text, re.MULTILINE)
-    return Second(state="gone") if fine else _unproven("command", command=" ".join(told))
+    return Second(state="gone") if fine else _unproven("command", command=shlex.join(told))
 
 
 def _command(seen: Evidence, id: str) -> tuple[str, ...]:

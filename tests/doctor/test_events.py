@@ -14,8 +14,10 @@ import pytest
 from steps.doctor.events.base import Event, Events, parses
 from steps.doctor.events.faults import Xid
 from steps.doctor.events.kernel import ApiMismatch, NvlinkCore
+from steps.doctor.events.nccl import ConnectUnnamed
 from steps.doctor.events.reading import Reader
 from steps.doctor.events.search import Literals
+from steps.doctor.events.vendors import KfdClosed
 from steps.host.stream import blocks
 from tests.doctor.kit import events
 
@@ -132,3 +134,10 @@ def test_what_a_page_or_a_log_of_json_writes_otherwise_is_read_as_it_was_said() 
     for form in (html.escape(words), words.replace("'", "&apos;"), json.dumps({"a": 1, "MESSAGE": f"\t{words}"}), f"{words} &c; &what;"):
         assert [event.number for event in events(f"{form}\n").all(Xid)] == [79]
     assert [event.client for event in events('x {"msg": "broken \\q"}\n' + MISMATCH).all(ApiMismatch) if event.client] == ["515.48.07"]
+
+
+def test_a_reason_that_a_terminal_broke_is_the_same_reason() -> None:
+    (closed,) = events("Unable to open /dev/kfd read-write: Permission\ndenied\n").all(KfdClosed)
+    assert closed.trouble == "permission"
+    (failed,) = events("Call to connect returned No  route   to host\n").all(ConnectUnnamed)
+    assert failed.reason == "no-route"

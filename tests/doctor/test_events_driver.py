@@ -101,6 +101,11 @@ TABLE: tuple[tuple[str, type[Event], dict[str, Any]], ...] = (
         CompilerRefused,
         {"header": "/usr/include/crt/host_config.h", "newest": 11},
     ),
+    (
+        "/usr/include/crt/host_config.h:9:2: error: #error -- unsupported GNU version! gcc 0 and up are not supported!",
+        CompilerRefused,
+        {"header": "/usr/include/crt/host_config.h", "newest": 0},
+    ),
     ("user@box:~$ sudo apt install nvtop", Command, {"words": ("apt", "install", "nvtop")}),
     (
         "bash ./NVIDIA-Linux-x86_64-570.124.04.run --no-kernel-modules",

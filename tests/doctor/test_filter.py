@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import time
@@ -17,7 +18,7 @@ from steps.doctor.events.base import Event, Events, Parser, literals_of
 from steps.doctor.events.reading import Reader
 from steps.doctor.events.search import Hit
 from steps.doctor.told import Place
-from tests.doctor import kit
+from tests.doctor import kit, matching
 
 NOWHERE = Place(source="", text="")
 LONG = 16_000
@@ -100,3 +101,15 @@ def test_no_line_keeps_a_parser_busy(parser: Parser) -> None:
     for line in hostile(min(parser.literals, key=len)):
         reads.read("log", line)
     assert time.process_time() - began < 3.0
+
+
+@pytest.mark.parametrize("parser", parsers(), ids=lambda parser: parser.make.__name__)
+def test_whatever_a_pattern_matches_is_an_event_or_none_and_soon(parser: Parser) -> None:
+    made = list(itertools.islice(matching.texts(parser.pattern, random.Random(1)), 25))
+    found = [match for text in made for match in itertools.islice(parser.pattern.finditer(text), 1)]
+    assert found
+    for match in found:
+        parser.make(match, NOWHERE)
+    began = time.process_time()
+    Reader((parser,), Events()).read("log", f"{made[0][:40]} " * (LONG // 40) + parser.literals[0])
+    assert time.process_time() - began < 2.0

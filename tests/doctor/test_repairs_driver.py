@@ -204,7 +204,7 @@ def test_a_module_without_a_signature_is_signed_before_its_key_is_enrolled(
     repair = kept_out(dmesg, release, rows, gone)
     assert [step.says.key.rpartition(".")[2] for step in repair.steps] == steps
     if "signed-modules" in steps:
-        assert repair.steps[0].command == ("apt-get", "install", "linux-modules-nvidia-535-generic")
+        assert repair.steps[0].command == ("apt-get", "install", "linux-modules-nvidia-535-generic-hwe-22.04")
     enrolled = next(step for step in repair.steps if step.says.key.endswith(".enroll"))
     # A certificate that is not here is one that a step before makes.
     made = {"make-key", "reinstall", "build-akmod"} & set(steps)

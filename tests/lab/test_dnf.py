@@ -37,7 +37,7 @@ _LOCKING = Path("/usr/lib/python3/dist-packages/dnf-plugins/versionlock.py")
 LONG = "lab-package-with-a-name-that-is-too-long-for-its-column"
 _SPEC = """\
 Name: {name}
-Version: {version}
+{epoch}Version: {version}
 Release: 1
 Summary: lab
 License: none
@@ -45,12 +45,24 @@ BuildArch: noarch
 {relations}
 %description
 lab
+"""
+_FILE = """\
 %install
 mkdir -p %{{buildroot}}/opt/lab
 echo "{name} {version}" >%{{buildroot}}/opt/lab/{name}
 %files
 /opt/lab/{name}
 """
+
+
+def with_file(name: str, version: str, relations: str = "") -> str:
+    """Return the spec of a package that brings a file, which tells its version."""
+    return f"{_SPEC}{_FILE}".format(name=name, version=version, relations=relations, epoch="")
+
+
+def of_nvidia(name: str, version: str, relations: str) -> str:
+    """Return the spec of a package in the epoch of NVIDIA's, without a file."""
+    return f"{_SPEC}%files\n".format(name=name, version=version, relations=relations, epoch="Epoch: 3\n")
 
 
 # --- what happens in the machine's namespaces, on a copy of this system's /etc, /opt, /root and /var/lib -----------
@@ -77,7 +89,7 @@ def stage() -> Path:
         ("lab-twice", "1.0", ""),
         ("lab-twice", "2.0", ""),
     ):
-        build(packages, f"{name}-{version}", _SPEC.format(name=name, version=version, relations=relations))
+        build(packages, f"{name}-{version}", with_file(name, version, relations))
     subprocess.run(("createrepo_c", "-q", str(packages)), check=True)
     Path("/etc/yum.repos.d/lab.repo").write_text(f"[lab]\nname=lab\nbaseurl=file://{packages}\ngpgcheck=0\n")
     # Debian's plugins come with one that keeps what was installed as a repository of its own, and wants keys for it.
@@ -152,21 +164,6 @@ def there_and_back(packages: Path) -> None:
     assert sorted(path.name for path in Path("/opt/lab").iterdir()) == ["lab-driver", "lab-rival"]
 
 
-_NVIDIA = """\
-Name: {name}
-Epoch: 3
-Version: {version}
-Release: 1
-Summary: lab
-License: none
-BuildArch: noarch
-{relations}
-%description
-lab
-%files
-"""
-
-
 def branches(packages: Path) -> None:
     """The driver is taken back from branch 590 to 580 and kept there, as it is planned; undo goes forward again, with the old lock."""
     for version in ("570.1", "580.1", "580.2", "590.1"):
@@ -176,8 +173,8 @@ def branches(packages: Path) -> None:
             ("nvidia-driver-cuda-libs", ""),
             ("kmod-nvidia-open-dkms", ""),
         ):
-            build(packages, f"{name}-{version}", _NVIDIA.format(name=name, version=version, relations=relations))
-    build(packages, "nvidia-container-toolkit-1.17", _SPEC.format(name="nvidia-container-toolkit", version="1.17", relations=""))
+            build(packages, f"{name}-{version}", of_nvidia(name, version, relations))
+    build(packages, "nvidia-container-toolkit-1.17", with_file("nvidia-container-toolkit", "1.17"))
     subprocess.run(("createrepo_c", "-q", str(packages)), check=True)
     subprocess.run(("dnf", "-y", "-q", "--refresh", "install", "nvidia-open-590.1"), check=True, capture_output=True)
     locks = Path("/etc/dnf/plugins/versionlock.list")

@@ -72,6 +72,11 @@ def parses(pattern: str, *literals: str, lines: int = 1, flags: int = 0, typed: 
     return made
 
 
+def spoken(words: str) -> str:
+    """Return words in lower case with one blank between them: a match may have been broken over lines."""
+    return " ".join(words.lower().split())
+
+
 def parsers_of(*modules: ModuleType) -> tuple[Parser, ...]:
     """Return the parsers that the modules define."""
     return tuple(value for module in modules for value in vars(module).values() if isinstance(value, Parser))

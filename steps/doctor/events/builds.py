@@ -133,7 +133,8 @@ class CompilerRefused(Event):
 )  # fmt: skip
 def compiler_refused(found: re.Match[str], at: Place) -> CompilerRefused:
     """Recognise the error of the header that checks compilers."""
-    newest = int(found["newest"] or found["up"] or 0) or int(found["below"]) - 1
+    told = found["newest"] or found["up"]
+    newest = int(told) if told else int(found["below"]) - 1
     return CompilerRefused(place=at, header=found["header"] or found["old"] or found["other"], newest=newest)
 
 

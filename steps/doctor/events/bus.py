@@ -36,8 +36,8 @@ class WindowFailed(Event):
 
 
 @parses(
-    rf"(?P<driver>[\w-]+) {_ADDRESS}: (?P<window>BAR \d+|bridge window|ROM|VF BAR \d+)?[^\n]*?(?P<range>\[(?:mem|io)[^\n]*?)?"
-    r"(?:(?:: )?no space for|(?:: )?failed to assign|can't assign; no space)(?P<rest>[^\n]*)",
+    rf"(?P<driver>[\w-]+) {_ADDRESS}: (?P<window>BAR \d+|bridge window|ROM|VF BAR \d+)?[^\n]{{0,80}}?"
+    r"(?P<range>\[(?:mem|io)[^\n]{0,200}?)?(?:(?:: )?no space for|(?:: )?failed to assign|can't assign; no space)(?P<rest>[^\n]*)",
     "no space for", "failed to assign", "; no space",
 )  # fmt: skip
 def window_failed(found: re.Match[str], at: Place) -> WindowFailed:

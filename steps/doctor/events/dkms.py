@@ -96,7 +96,7 @@ def build_failed(found: re.Match[str], at: Place) -> BuildFailed:
 
 
 @parses(
-    rf"dkms (?:install|build|autoinstall)[^\n]*? {_MODULE} -k {_KERNEL}[^\n]*['’`] ?exited (?P<status>\d+)",
+    rf"dkms (?:install|build|autoinstall)[^\n]{{0,80}}? {_MODULE} -k {_KERNEL}[^\n]{{0,200}}['’`] ?exited (?P<status>\d+)",
     "' exited ", "’ exited ", "` exited ",
 )  # fmt: skip
 def build_exited(found: re.Match[str], at: Place) -> BuildFailed:

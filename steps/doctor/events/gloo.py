@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from steps.doctor.events.base import Event, parses
+from steps.doctor.events.base import Event, parses, spoken
 from steps.doctor.events.nccl import CONNECT_REASONS, ConnectFailed, ConnectReason, of_bridge
 from steps.doctor.told import Place
 
@@ -32,6 +32,6 @@ def mesh_failed(found: re.Match[str], at: Place) -> MeshFailed | ConnectFailed:
     """Recognise the error of the mesh, which gives the reason before the address."""
     if not found["why"] or found["address"].startswith("127."):
         return MeshFailed(place=at)
-    why = found["why"].lower()
+    why = spoken(found["why"])
     reason: ConnectReason = next(named for words, named in CONNECT_REASONS if words in why)
     return ConnectFailed(place=at, address=found["address"], reason=reason, bridge=of_bridge(found["address"]))

@@ -6,7 +6,7 @@ import ipaddress
 import re
 from typing import Literal
 
-from steps.doctor.events.base import Event, parses
+from steps.doctor.events.base import Event, parses, spoken
 from steps.doctor.told import Place
 
 
@@ -132,7 +132,7 @@ CONNECT_REASONS: tuple[tuple[str, ConnectReason], ...] = (
 )  # fmt: skip
 def connect_failed(found: re.Match[str], at: Place) -> ConnectFailed | None:
     """Recognise NCCL's, gloo's and Open MPI's messages with the address and the reason."""
-    why = found["why"].lower()
+    why = spoken(found["why"])
     reason: ConnectReason | None = next((named for words, named in CONNECT_REASONS if words in why), None)
     return ConnectFailed(place=at, address=found["address"], reason=reason, bridge=of_bridge(found["address"])) if reason else None
 
@@ -162,7 +162,7 @@ class ConnectUnnamed(Event):
 )  # fmt: skip
 def connect_unnamed(found: re.Match[str], at: Place) -> ConnectUnnamed:
     """Recognise NCCL's retries, its first releases, and PyTorch's store that is named and not numbered."""
-    why = found["why"].lower()
+    why = spoken(found["why"])
     return ConnectUnnamed(place=at, reason=next(named for words, named in CONNECT_REASONS if words in why))
 
 

@@ -243,8 +243,8 @@ def overwrite_shared(found: re.Match[str], at: Place) -> Overwrite:
 
 
 @parses(
-    r"/(?:\d+-)?(?P<archive>[a-z0-9][\w.+-]*)_[^\s_]+_(?P<arch>\w+)\.deb \(--(?:unpack|install)\) ?:[^\n]*\n?[^\n]*?"
-    r"['\"`‘’“„«»]? ?(?P<file>/(?!\S*\.deb\b)[^\s'\"’”«»]+)[^\n]*?(?<![\w.+-])(?:(?P=archive):(?P=arch)(?![\w.+-])|"
+    r"/(?:\d+-)?(?P<archive>[a-z0-9][\w.+-]*)_[^\s_]+_(?P<arch>\w+)\.deb \(--(?:unpack|install)\) ?:(?:[^\n]{0,120}\n)?[^\n]{0,120}?"
+    r"['\"`‘’“„«»]? ?(?P<file>/(?!\S*\.deb\b)[^\s'\"’”«»]+)(?=[\s'\"’”«»])[^\n]{0,200}?(?<![\w.+-])(?:(?P=archive):(?P=arch)(?![\w.+-])|"
     r"(?P<package>[a-z][\w.+-]*\w)(?::\w+)? (?P<version>\d[\w.+:~-]*))",
     "(--unpack)", "(--install)",
     lines=2,

@@ -45,7 +45,7 @@ def _capability(digits: str) -> tuple[int, int]:
     return int(digits[:-1] or 0), int(digits[-1])
 
 
-_LISTED = re.compile(r"^[ \t]*- (\d+\.\d+) which supports hardware CC", re.MULTILINE)
+_LISTED = re.compile(r"-\s+(\d+\.\d+)\s+which\s+supports\s+hardware\s+CC")
 
 
 @parses(

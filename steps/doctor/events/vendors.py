@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from steps.doctor.events.base import Event, parses
+from steps.doctor.events.base import Event, parses, spoken
 from steps.doctor.told import Place
 
 # --- AMD ------------------------------------------------------------------------------------------
@@ -45,7 +45,7 @@ _KFD: tuple[tuple[str, KfdTrouble], ...] = (
 )  # fmt: skip
 def kfd_closed(found: re.Match[str], at: Place) -> KfdClosed:
     """Recognise rocminfo's line, and strace's, which names the errno whatever the language; the errno decides."""
-    why = found["why"].lower()
+    why = spoken(found["why"])
     return KfdClosed(place=at, trouble=next(trouble for words, trouble in _KFD if words == why))
 
 

@@ -14,6 +14,7 @@ from steps.catalog.repairs import proofs, tools
 from steps.doctor.diagnosis import Proof, Step
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.packages import Manager
+from steps.doctor.repairs.plain import are_packages, is_path
 from steps.doctor.rules.base import Candidate
 from steps.managers import apt_state
 from steps.managers.base import manager as manager_called
@@ -157,8 +158,13 @@ def refresh(manager: Manager | None) -> Step:
 
 
 def aside(key: str, path: str, beside: str | None = None, **params: Param) -> Step:
-    """Return a step that takes a file or folder out of the way, to be put back by undo; `beside` is where else it comes to lie."""
+    """Return a step that takes a file or folder out of the way, to be put back by undo; `beside` is where else it comes to lie.
+
+    A person's where that is no plain path.
+    """
     says = _says(key, {"path": path, **params})
+    if not (is_path(path) and is_path(beside or path)):
+        return Step(says=says)
     return _of(says, None, Keep(id=key, title=says, lane="packages", path=path, moves=True, beside=beside))
 
 
@@ -179,10 +185,15 @@ def install(
     words: Mapping[str, Param] | None = None,
     **params: Param,
 ) -> Step:
-    """Return a step that installs packages ("name", "name=version"; "name-" removes one): a person's where the manager is not known."""
+    """Return a step that installs packages ("name", "name=version"; "name-" removes one).
+
+    A person's where the manager is not known or its transactions cannot be foreseen, and where one of them is no package's name.
+    """
     says = _says(key, {"packages": " ".join(names), **(words or {})}, **params)
-    if manager is None:
+    if manager is None or not are_packages(*names):
         return Step(says=says)
+    if manager == "pacman":
+        return Step(says=says, command=("pacman", "-S", "--needed", *names))
     action = Packages(
         id=key,
         title=says,

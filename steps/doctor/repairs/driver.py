@@ -34,6 +34,7 @@ from steps.doctor.repairs.base import (
 )
 from steps.doctor.repairs.halves import archive, completed, half
 from steps.doctor.repairs.modules import afterwards, built, images, kernel_of, reinstalled
+from steps.doctor.repairs.plain import is_path
 from steps.doctor.rules.base import Candidate
 from steps.model.action import RemovePath
 from steps.model.base import phrase
@@ -88,7 +89,7 @@ def one_owner(seen: Evidence, candidate: Candidate) -> Plan:
     """Return what takes NVIDIA's installer away with its own tool, and gives the packages their files back."""
     uninstaller = next((one.value for one in seen.modules.leftovers if one.value.endswith("nvidia-uninstall")), None)
     place = next((told.place.text for told in candidate.facts if "/kernel/drivers/video/nvidia.ko" in told.place.text), "")
-    path = re.search(r"/\S*/kernel/drivers/video/nvidia\.ko\S*", place)
+    path = re.search(r"/lib/modules/[\w.+~-]+/kernel/drivers/video/nvidia\.ko(?:\.\w+)?(?=\s|$)", place)
     there = run_file(seen.host, str(candidate.params.get("loaded", "")), uninstaller) if uninstaller else None
     if there:
         away: tuple[Step, ...] = (
@@ -111,10 +112,14 @@ def _build(seen: Evidence) -> tuple[Step, ...]:
 @repairs("userspace-from-other-install")
 def one_user_space(seen: Evidence, candidate: Candidate) -> Plan:
     """Return what takes the stranger's file out of the way; inside somebody's environment only they do."""
-    path = next((told.place.text for told in candidate.facts if re.fullmatch(r"/\S+", told.place.text)), "")
-    if path.startswith(("/usr/local/", "/opt/")) and "/envs/" not in path and "site-packages" not in path:
+    path = next((told.place.text for told in candidate.facts if is_path(told.place.text)), "")
+    if _STRANGER.fullmatch(path) and "/envs/" not in path and "site-packages" not in path:
         return Plan(steps=(aside("stranger-away", path), run("ldconfig", "ldconfig")), verify=proof("smi"))
     return Plan(steps=(person("stranger-first", path=path or "?"), *reinstalled(seen, "library", "tool")), verify=proof("smi"))
+
+
+_STRANGER = re.compile(r"/(?:usr/local|opt)/\S*/(?:nvidia-smi|lib(?:cuda|nvidia-[\w-]+)\.so[\w.]*)")
+"""A file of a driver where no package of the system puts one."""
 
 
 @repairs("driver-utilities-package-missing")
@@ -128,7 +133,10 @@ def tools(seen: Evidence, candidate: Candidate) -> Plan:
             f"nvidia-utils-{branch[1]}{branch[2] or ''}" if branch else "nvidia-smi" if seen.system.id == "debian" else "nvidia-driver-cuda"
         )
     else:
-        name = {"dnf": "nvidia-driver-cuda", "pacman": "nvidia-utils"}.get(manager or "", "nvidia-utils")
+        # RPM Fusion's packages have names of their own, those of an older branch its number too.
+        fusion = next(iter(seen.packages.named(r"xorg-x11-drv-nvidia(-\d+xx)?(-libs)?")), None)
+        rpm = f"{fusion.name.removesuffix('-libs')}-cuda" if fusion else "nvidia-driver-cuda"
+        name = {"dnf": rpm, "pacman": "nvidia-utils"}.get(manager or "", "nvidia-utils")
     exact = f"{name}={here.version}" if manager == "apt" and here and branch else name
     return Plan(steps=(install("tools", manager, exact),), verify=proof("smi"))
 

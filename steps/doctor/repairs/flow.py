@@ -52,7 +52,7 @@ def _named(steps: tuple[Step, ...]) -> Iterator[AnyAction]:
 
 def _by_hand(step: Step) -> Manual:
     """Return the step as something that the run asks a person to do."""
-    typed = " ".join(step.command) if step.command else ""
+    typed = shlex.join(step.command) if step.command else ""
     return Manual(id=step.says.key.rpartition(".")[2], title=step.says, lane="packages", text=typed or step.says)
 
 

@@ -8,11 +8,15 @@ import msgspec
 
 from steps.catalog.repairs import SigningRow, signing
 from steps.catalog.stack import Distribution, distribution_of
+from steps.compat.case import Case
+from steps.compat.driver_packages import kernel_flavour
 from steps.compat.mok_plan import enrolment
+from steps.compat.search import BARE
 from steps.doctor.diagnosis import Step
 from steps.doctor.events.signatures import KeyRefused
 from steps.doctor.evidence import Evidence
 from steps.doctor.repairs.base import Plan, made_of, manager_of, person, proof, reboot, repairs, run
+from steps.doctor.repairs.builds import machine_of
 from steps.doctor.repairs.modules import kernel_of, reinstalled
 from steps.doctor.rules.base import Candidate
 from steps.model.base import phrase
@@ -53,7 +57,7 @@ def _signed_modules(seen: Evidence, row: Distribution | None) -> tuple[Step, ...
     branch = next((found[1] for one in seen.packages.driver() if (found := re.search(r"-(\d{3}(?:-server)?(?:-open)?)$", one.name))), None)
     if manager_of(seen) != "apt" or row is None or row.signed_package is None or branch not in row.archive or kernel is None:
         return ()
-    name = row.signed_package.replace("{variant}", branch).replace("{flavour}", kernel.rpartition("-")[2])
+    name = row.signed_package.replace("{variant}", branch).replace("{flavour}", kernel_flavour(Case(machine_of(seen), BARE)))
     return (person("signed-modules", "apt-get", "install", name, package=name),)
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from steps.catalog.repairs import flavors
 from steps.catalog.stack import distribution_of
+from steps.doctor.diagnosis import Step
 from steps.doctor.events.bus import ProbeNotCalled
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.cards import Card
-from steps.doctor.repairs.base import Plan, aside, back, install, manager_of, not_offered, person, proof, reboot, repairs, run, write
+from steps.doctor.facts.modules import Setting
+from steps.doctor.repairs.base import Plan, back, install, manager_of, not_offered, person, proof, reboot, repairs, run, write
 from steps.doctor.repairs.modules import images, kernel_of
 from steps.doctor.rules.base import Candidate
 from steps.doctor.rules.kernel import installed_branch
@@ -75,8 +78,14 @@ def _macros(text: str, *, open_wanted: bool) -> str:
     return "\n".join((*others, mine)) + "\n"
 
 
+_READY = re.compile(r"(?P<branch>linux-(?:modules|objects)-nvidia-\d+(?:-server)?)(?P<open>-open)?-(?P<kernel>(?!open\b|server\b).+)")
+
+
 def _other_flavor(name: str, *, open_wanted: bool) -> str | None:
-    """Return the package that stands for this one with the other kind of modules, or `None`."""
+    """Return the package that stands for this one with the other kind of modules, or `None`; Ubuntu's ready modules are such too."""
+    ready = _READY.fullmatch(name)
+    if ready and (ready["open"] is None) is open_wanted:
+        return f"{ready['branch']}{'-open' if open_wanted else ''}-{ready['kernel']}"
     for row in flavors():
         mine, other = (row.closed, row.open) if open_wanted else (row.open, row.closed)
         found = re.fullmatch(re.escape(mine).replace(r"\{branch\}", r"(?P<branch>\d+)"), name)
@@ -118,6 +127,9 @@ def _branch(seen: Evidence, branch: str) -> Plan:
     return Plan(steps=(*kept, change, *images(seen), reboot()), verify=proof("smi"))
 
 
+_BLACKLIST = "/etc/modprobe.d/bringup-blacklist.conf"
+
+
 @repairs("in-tree-driver-owns-gpu")
 def in_tree(seen: Evidence, candidate: Candidate) -> Plan:
     """Return what keeps the kernel's own driver from the card; where no module of NVIDIA's would follow it, a driver instead."""
@@ -127,8 +139,10 @@ def in_tree(seen: Evidence, candidate: Candidate) -> Plan:
     driver = str(candidate.params.get("driver", ""))
     if candidate.variant == "late" or not re.fullmatch(r"\w+", driver):
         return Plan(steps=(*images(seen), reboot()), verify=proof("pci"))
-    text = f"# The card belongs to NVIDIA's driver.\nblacklist {driver}\noptions {driver} modeset=0\n"
-    kept_out = write("blacklist", "/etc/modprobe.d/bringup-blacklist.conf", text, driver=driver)
+    # An earlier repair may have kept another of the kernel's own drivers out by the same file.
+    lines = (seen.host.read(_BLACKLIST) or "# The card belongs to NVIDIA's driver.").splitlines()
+    text = "\n".join(dict.fromkeys((*lines, f"blacklist {driver}", f"options {driver} modeset=0", "")))
+    kept_out = write("blacklist", _BLACKLIST, text, driver=driver)
     return Plan(steps=(kept_out, *images(seen), reboot()), verify=proof("pci"))
 
 
@@ -142,20 +156,44 @@ def _follows(seen: Evidence) -> bool:
 @repairs("driver-blocked-by-prime-profile")
 def prime(seen: Evidence, candidate: Candidate) -> Plan:
     """Return the profile that lets the driver load."""
-    profile = seen.host.run(("prime-select", "query")).stdout.strip() or "intel"
+    asked = seen.host.run(("prime-select", "query"))
+    if asked.status == 127:
+        away = _remarked(seen, "prime-alias", lambda one: one.verb == "alias" and one.rest == "off")
+        return Plan(steps=(*(away or (person("prime", "prime-select", "on-demand"),)), *images(seen), reboot()), verify=proof("smi"))
+    profile = asked.stdout.strip() or "intel"
     switch = run("prime", "prime-select", "on-demand", undo=(back("prime-select", profile if profile.isalpha() else "intel"),))
-    alias = next((one for one in seen.modules.settings if one.verb == "alias" and one.rest == "off"), None)
-    path = alias.place.source if alias and alias.place.source.startswith("/") else None
-    if path and seen.host.run(("prime-select", "query")).status == 127:
-        switch = aside("prime-alias", path)
     return Plan(steps=(switch, *images(seen), reboot()), verify=proof("smi"))
+
+
+_SETTINGS = re.compile(r"(?:/etc|/usr/lib|/lib)/modprobe\.d/[\w.+-]+\.conf")
+
+
+def _remarked(seen: Evidence, key: str, wanted: Callable[[Setting], bool]) -> tuple[Step, ...]:
+    """Return what turns modprobe's settings into remarks, file by file; a person's where such a file was not seen itself."""
+    files: dict[str, set[str]] = {}
+    for one in filter(wanted, seen.modules.settings):
+        if _SETTINGS.fullmatch(one.place.source):
+            files.setdefault(one.place.source, set()).add(one.place.text)
+    return tuple(_without(seen, key, path, lines) for path, lines in files.items())
+
+
+def _without(seen: Evidence, key: str, path: str, settings: set[str]) -> Step:
+    text = seen.host.read(path)
+    if text is None:
+        return person(key, path=path)
+    left = (f"# bringup: {line}" if line.strip() in settings else line for line in text.splitlines())
+    return write(key, path, "\n".join(left) + "\n")
 
 
 @repairs("vfio-owns-gpu")
 def vfio(seen: Evidence, candidate: Candidate) -> Plan:
     """Return what gives the card back to its driver, after a question: it may well be meant for a virtual machine."""
-    setting = next((one for one in seen.modules.settings if one.module in ("vfio-pci", "vfio_pci")), None)
-    path = setting.place.source if setting else ""
-    if not path.startswith("/etc/"):
+    away = _remarked(seen, "vfio-away", _hands_over)
+    if not away:
         return Plan(steps=(person("ask-vfio"), person("vfio-by-hand"), reboot()), verify=proof("pci"))
-    return Plan(steps=(person("ask-vfio"), aside("vfio-away", path), *images(seen), reboot()), verify=proof("pci"))
+    return Plan(steps=(person("ask-vfio"), *away, *images(seen), reboot()), verify=proof("pci"))
+
+
+def _hands_over(one: Setting) -> bool:
+    """Return whether a setting gives cards to vfio-pci, or keeps NVIDIA's driver from them."""
+    return bool(re.search(r"\bvfio[-_]pci\b", f"{one.module} {one.rest}")) or (one.verb == "blacklist" and one.module.startswith("nvidia"))

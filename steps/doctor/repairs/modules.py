@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from steps.catalog.repairs import headers as header_rows
+from steps.catalog.repairs import tools
 from steps.doctor import numbers
 from steps.doctor.diagnosis import Step
 from steps.doctor.events.dkms import KernelBuiltBy
@@ -12,6 +13,7 @@ from steps.doctor.evidence import Evidence
 from steps.doctor.facts.modules import Dkms
 from steps.doctor.repairs.base import Plan, apt, aside, back, install, manager_of, not_offered, person, proof, reboot, repairs, run, tool
 from steps.doctor.repairs.halves import as_failed, finish, half
+from steps.doctor.repairs.plain import is_name
 from steps.doctor.rules.base import Candidate
 from steps.host.rooted import version_key
 from steps.model.action import UndoStep
@@ -19,7 +21,6 @@ from steps.model.base import phrase
 
 _STACK = ("nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia_peermem", "nvidia")
 """The modules of the driver, in the order in which they can be unloaded."""
-LOADS = ("modprobe", "nvidia")
 
 
 # --- what other modules use -----------------------------------------------------------------------
@@ -39,7 +40,8 @@ def afterwards(seen: Evidence) -> Step:
     if loaded is None:
         return reboot()
     unload = run("reload", "modprobe", "-r", *loaded, live=True)
-    load = run("load", *LOADS, live=True)
+    # What was there besides is there again: nobody else loads the one for InfiniBand, or the one of the screen.
+    load = run("load", "modprobe", "--all", *reversed(loaded), live=True)
     return Step(says=phrase("repair.step.reload"), command=unload.command, actions=(*unload.actions, *load.actions), live=True)
 
 
@@ -58,7 +60,7 @@ def _idle(seen: Evidence) -> tuple[str, ...] | None:
 
 def first_start(seen: Evidence) -> Step:
     """Return what starts a module that was not there: it is loaded, unless another driver has the cards."""
-    return reboot() if seen.modules.loads("nouveau") else run("load", *LOADS, live=True)
+    return reboot() if seen.modules.loads("nouveau") else run("load", "modprobe", "nvidia", live=True)
 
 
 def entries(seen: Evidence) -> tuple[Dkms, ...]:
@@ -71,10 +73,11 @@ def built(seen: Evidence, kernel: str | None) -> tuple[Step, ...]:
 
     Without DKMS the packages bring the module ready: then they are installed again.
     """
-    mine, packages = entries(seen), seen.packages.driver("module", "library", "tool")
+    mine, packages = entries(seen), (*seen.packages.driver("module"), *seen.packages.driver("library", "tool"))
     wanted = next((row.driver for row in packages if row.driver), None)
-    target = next((line for line in mine if wanted and numbers.agree(line.version, wanted)), None) or next(iter(mine), None)
-    if target is None or kernel is None:
+    # An entry of another version than the packages' is what they left behind, and would be the old module once more.
+    target = next((line for line in mine if wanted is None or numbers.agree(line.version, wanted)), None)
+    if target is None or kernel is None or not (is_name(target.version) and is_name(kernel)):
         return (*reinstalled(seen, "module"),)
     stale = next((line for line in mine if line.kernel == kernel and line.state == "installed" and line.version != target.version), None)
     one = f"{target.module}/{target.version}"
@@ -115,7 +118,8 @@ def reinstalled(seen: Evidence, *roles: str) -> tuple[Step, ...]:
     if manager == "dnf" and names:
         return (run("reinstall", "dnf", "-y", "reinstall", *names, quiet=300),)
     if manager == "pacman" and names:
-        return (run("reinstall", "pacman", "-S", "--noconfirm", *names, quiet=300),)
+        # It has no other version than the lists: where these are newer it would be half an upgrade.
+        return (person("reinstall", "pacman", "-S", *names),)
     return (person("reinstall"),)
 
 
@@ -125,11 +129,18 @@ def _exact(name: str, version: str, arch: str | None, manager: str | None) -> st
 
 
 def images(seen: Evidence) -> tuple[Step, ...]:
-    """Return what writes the initramfs of every kernel anew; nothing on a system that is seen to make none."""
-    step = tool("initramfs", "initramfs", manager_of(seen))
-    program = step.command[0] if step.command else ""
-    absent = bool(program) and not seen.rehearsal and not any(seen.host.exists(f"{at}/{program}") for at in ("/usr/sbin", "/usr/bin"))
-    return () if absent else (step,)
+    """Return what writes the initramfs of every kernel anew; nothing on a system that is seen to make none.
+
+    A person's where it is made by another program than the distribution's usual one: that one alone knows where it belongs.
+    """
+    step, row = tool("initramfs", "initramfs", manager_of(seen)), tools()["initramfs"]
+    if seen.rehearsal or not step.command or _there(seen, step.command[0]):
+        return (step,)
+    return (person("initramfs"),) if any(_there(seen, argv[0]) for argv in (row.apt, row.dnf, row.pacman)) else ()
+
+
+def _there(seen: Evidence, program: str) -> bool:
+    return any(seen.host.exists(f"{at}/{program}") for at in ("/usr/sbin", "/usr/bin"))
 
 
 # --- old, missing, mixed --------------------------------------------------------------------------
@@ -151,7 +162,11 @@ def stale(seen: Evidence, candidate: Candidate) -> Plan:
 def missing(seen: Evidence, candidate: Candidate) -> Plan:
     """Return the build for the running kernel, or the package that has it ready."""
     kernel, manager = kernel_of(seen, candidate), manager_of(seen)
-    ready = next((row for row in seen.packages.rows if re.match(r"linux-modules-nvidia-\d+", row.name)), None)
+    other = _ready_kernel(seen, kernel)
+    if other and seen.host.exists(f"/lib/modules/{kernel}") is False:
+        # An upgrade took the running kernel away, and the next start takes the one that it brought.
+        return Plan(steps=(reboot(),), verify=proof("smi"))
+    ready = next(iter(seen.packages.named(r"linux-modules-nvidia-\d+.*")), None)
     if entries(seen):
         steps = built(seen, kernel)
     elif ready is not None and kernel:
@@ -165,7 +180,6 @@ def missing(seen: Evidence, candidate: Candidate) -> Plan:
         steps = (install("with-dkms", manager, "nvidia-open-dkms" if seen.packages.named("nvidia-open") else "nvidia-dkms"),)
     else:
         steps = (person("with-dkms-anew", "bringup", "apply"),)
-    other = _ready_kernel(seen, kernel)
     sooner = (person("other-kernel", kernel=other),) if other else ()
     return Plan(steps=(*sooner, *steps, *images(seen), first_start(seen)), verify=proof("smi"))
 
@@ -180,7 +194,11 @@ def _ready_kernel(seen: Evidence, running: str | None) -> str | None:
     lines = (line for line in entries(seen) if line.state == "installed" and line.kernel)
     kernels = {line.kernel or "" for line in lines} | {file.kernel for file in seen.modules.files or () if file.name == "nvidia"}
     there = seen.host.listdir("/boot")
-    found = [one for one in kernels - {running} if there is None or f"vmlinuz-{one}" in there]
+    found = [
+        one
+        for one in kernels - {running}
+        if there is None or f"vmlinuz-{one}" in there or seen.host.exists(f"/lib/modules/{one}/vmlinuz") is True
+    ]
     rescue = re.search(r"(?:^|\s)(?:recovery|single|rescue|emergency|systemd\.unit=(?:rescue|emergency)\.target)(?:\s|$)", _started(seen))
     best = max(found, key=version_key, default=None)
     return best if best and (rescue or version_key(best) > version_key(running)) else None
@@ -264,7 +282,7 @@ def stale_entry(seen: Evidence, candidate: Candidate) -> Plan:
     """Return what takes the entry without sources out of the tree, where `dkms remove` cannot, then the build of the rest."""
     module, version = str(candidate.params.get("module", "?")), str(candidate.params.get("version", "?"))
     kernel = kernel_of(seen)
-    if not re.fullmatch(r"[\w.-]+", module) or not re.fullmatch(r"[\w.-]+", version):
+    if not is_name(module) or not is_name(version):
         return Plan(steps=(person("entry-away"), person("build-all", "dkms", "autoinstall", kernel=kernel or "?")), verify=proof("dkms"))
     at = f"/var/lib/dkms/{module}/{version}"
     if not seen.rehearsal and (seen.host.listdir(at) is None or seen.host.exists(f"{at}/source/dkms.conf") is not False):

@@ -45,7 +45,7 @@ def unheld(seen: Evidence, candidate: Candidate) -> Plan:
     manager, name = manager_of(seen), str(candidate.params.get("library", "?"))
     wanted = str(candidate.params.get("wanted", "?"))
     driver = candidate.variant == "held"
-    held = [one for one in seen.packages.held or () if name in (one, "?") or (driver and role(one))]
+    held = [one for one in seen.packages.held or () if one == name or (driver and role(one))]
     free = tuple(run("unhold", "apt-mark", "unhold", one, undo=(back("apt-mark", "hold", one),), package=one) for one in held)
     if driver:
         # The set of a driver moves as a whole: apt finds the versions itself once nothing is held.

@@ -30,7 +30,7 @@ def _all_anew(seen: Evidence, old: str) -> tuple[Step, ...]:
     here = specs(seen.host)
     stale = dict.fromkeys(spec.path for spec in here if spec.missing or (old and numbers.agree(spec.version, old)))
     paths = tuple(stale) or tuple(spec.path for spec in here[-1:])
-    whole = tuple(path for path in paths if re.fullmatch(r"/[\w./-]+", path)) or (USUAL,)
+    whole = tuple(path for path in paths if re.fullmatch(r"(?:/etc|/var/run|/run)/cdi/[\w.-]+", path)) or (USUAL,)
     return tuple(_anew(seen, path) for path in whole)
 
 

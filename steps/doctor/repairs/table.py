@@ -26,13 +26,11 @@ from steps.doctor.repairs.base import (
 )  # fmt: skip
 from steps.doctor.repairs.cards import resets, users
 from steps.doctor.repairs.modules import images
+from steps.doctor.repairs.plain import is_word
 from steps.doctor.repairs.sources import nvidias_archive
 from steps.doctor.rules.base import Candidate
 from steps.model.action import FileIs, RemovePath
 from steps.model.base import Param
-
-_PLAIN = re.compile(r"[\w.+:/~@=,-]+")
-"""What may stand in a command or a file: parameters come out of logs that anybody may have written."""
 
 
 def row_of(id: str, variant: str) -> RepairRow | None:
@@ -103,7 +101,7 @@ def _fill(text: str, params: Mapping[str, Param]) -> str | None:
     """Return `text` with its braces filled; `None` where something is not known, or not what belongs into a command."""
     for name in re.findall(r"\{(\w+)\}", text):
         value = str(params.get(name, ""))
-        if not _PLAIN.fullmatch(value) or value == "-":
+        if not is_word(value):
             return None
         text = text.replace(f"{{{name}}}", value)
     return text

@@ -149,6 +149,10 @@ def transitional(seen: Evidence) -> Answer:
     return None
 
 
+_TOOLS = r"nvidia-(compute-)?utils(-.*)?|nvidia-smi|nvidia-driver-cuda|xorg-x11-drv-nvidia(-\d+xx)?-cuda"
+"""The packages of nvidia-smi: Ubuntu's, Debian's, NVIDIA's and RPM Fusion's."""
+
+
 @rule("driver-utilities-package-missing")
 def no_utilities(seen: Evidence) -> Answer:
     """Module and libraries are packages that are here, the package of nvidia-smi is not."""
@@ -160,7 +164,9 @@ def no_utilities(seen: Evidence) -> Answer:
     if not seen.packages.rows:
         loaded = _loaded_here(seen)
         return found(LIKELY, silent or fact("127", "nvidia-smi", "command not found"), loaded, variant="loaded") if loaded else None
-    tools = seen.packages.named(r"nvidia-(compute-)?utils(-.*)?|nvidia-smi|nvidia-driver-cuda", installed=False)
+    tools = seen.packages.named(
+        r"nvidia-(compute-)?utils(-.*)?|nvidia-smi|nvidia-driver-cuda|xorg-x11-drv-nvidia(-\d+xx)?-cuda", installed=False
+    )
     if not here or any(row.installed and "compute" not in row.name for row in tools):
         return None
     removed = next((row for row in tools if row.state[1:] == "c"), None)
