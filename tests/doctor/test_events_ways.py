@@ -28,6 +28,12 @@ TABLE: tuple[tuple[str, type[Event], dict[str, Any]], ...] = (
         {"url": None, "address": "10.0.0.2", "port": 3142, "proxy": True},
     ),
     ("curl: (35) Recv failure: Connection reset by peer", TlsFailed, {"url": None, "reset": True}),
+    (
+        "proxyconnect tcp: read tcp 10.0.0.30:38392->10.0.0.100:3128: read: connection reset by peer",
+        TlsFailed,
+        {"url": None, "address": "10.0.0.100", "port": 3128, "proxy": True},
+    ),
+    ("curl: (35) error:0A000126:SSL routines::unexpected eof while reading.", TlsFailed, {"url": None}),
     ("curl: (52) Empty reply from server", TlsFailed, {"url": None, "reset": True}),
     (
         "ERROR: LoadError: CUDA 10.0 is not supported by\nyour driver (which supports up to 9.0)",

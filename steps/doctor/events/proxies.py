@@ -55,7 +55,11 @@ def _without_password(at: Place) -> Place:
     return Place(source=at.source, text=re.sub(r"//[^/@\s]*@", "//", at.text), order=at.order, seconds=at.seconds)
 
 
-_PEER = re.compile(r"\[IP: (?P<address>[0-9a-fA-F.:]+) (?P<port>\d+)\]|proxy[^\n]{0,40}?(?P<named>[\w.-]+):(?P<its>\d{2,5})", re.IGNORECASE)
+_PEER = re.compile(
+    r"->(?P<far>[0-9a-fA-F.:]+):(?P<there>\d{2,5}): |\[IP: (?P<address>[0-9a-fA-F.:]+) (?P<port>\d+)\]|"
+    r"proxy(?!connect)[^\n]{0,40}?(?P<named>[\w.-]+):(?P<its>\d{2,5})",
+    re.IGNORECASE,
+)
 
 
 @parses(
@@ -65,21 +69,27 @@ _PEER = re.compile(r"\[IP: (?P<address>[0-9a-fA-F.:]+) (?P<port>\d+)\]|proxy[^\n
     r"SSL_ERROR_SYSCALL|self[- ]signed certificate in certificate chain|packet with unexpected length was received|"
     r"wrong version number|Proxy CONNECT aborted|Received HTTP code \d+ from proxy after CONNECT|"
     r"Invalid response from proxy: HTTP/\S+ [45]\d\d|Proxy tunneling failed|Tunnel connection failed: [45]\d\d|"
-    r"CONNECT tunnel failed, response [45]\d\d|"
-    r"(?P<reset>Recv failure: Connection reset by peer|\(56\): (?:Recv failure|Failure when receiving data)|Empty reply from server))"
+    r"CONNECT tunnel failed, response [45]\d\d|EOF occurred in violation of protocol|"
+    r"(?:[Cc]url|OpenSSL)\b[^\n]{0,80}unexpected eof|Cannot connect to proxy|"
+    r"proxyconnect tcp: (?!dial)|SSL certificate problem: (?:unable to get local issuer|self[- ]signed)|invalid peer certificate: Unknown|"
+    r"(?P<reset>(?:Recv failure|SSL_connect): Connection reset by peer|"
+    r"\(56\): (?:Recv failure|Failure when receiving data)|Empty reply from server))"
     r"(?P<rest>[^\n]*)",
     "Could not handshake", "gnutls_handshake", "TLS handshake", "SSL connection failed", "SSL connect error", "ertificate verif",
     "non-properly terminated", "WRONG_VERSION_NUMBER", "SSL_ERROR_SYSCALL", "certificate in certificate chain",
     "with unexpected length was", "wrong version number", "Proxy CONNECT aborted", "from proxy after CONNECT",
     "response from proxy: ", "Proxy tunneling failed", "unnel connection failed", "CONNECT tunnel failed", "Recv failure: ",
-    "error (56): ", "mpty reply from server",
+    "error (56): ", "mpty reply from server", "violation of protocol", "unexpected eof", "annot connect to proxy",
+    "proxyconnect tcp: ", "SSL certificate problem: ", "invalid peer certificate", "SSL_connect: Connection reset",
 )  # fmt: skip
-def tls_failed(found: re.Match[str], at: Place) -> TlsFailed:
-    """Recognise what GnuTLS, OpenSSL and curl say, through apt, dnf, pip or conda; and proxies that let no TLS through."""
+def tls_failed(found: re.Match[str], at: Place) -> TlsFailed | None:
+    """Recognise what GnuTLS, OpenSSL, curl and Go say, through apt, dnf, pip, conda or Docker; and proxies that let no TLS through."""
     line = at.text
+    if re.search(r"certificate (?:has expired|is not yet valid)", line):
+        return None  # a server's fault, or this machine's clock
     peer = _PEER.search(line)
-    address = (peer["address"] or peer["named"]) if peer else None
-    port = int(peer["port"] or peer["its"]) if peer else None
+    address = (peer["address"] or peer["named"] or peer["far"]) if peer else None
+    port = int(peer["port"] or peer["its"] or peer["there"]) if peer else None
     url = found["url"] or next(iter(re.findall(r"https://[^\s\]]+", line)), None)
-    named = re.search(r"\bproxy\b|\btunnel", line, re.IGNORECASE) is not None
+    named = re.search(r"\bproxy(?:connect)?\b|\btunnel", line, re.IGNORECASE) is not None
     return TlsFailed(place=at, url=url, address=address, port=port, proxy=named, reset=found["reset"] is not None)

@@ -160,4 +160,5 @@ def proxy_breaks_tls(seen: Evidence) -> Answer:
         return found(CERTAIN if certain.proxy or setting or both else LIKELY, certain, setting, peer=peer)
     if setting is not None:
         return found(STRONG, broken[0], setting, peer=setting.value)
-    return found(POSSIBLE - 0.05, broken[0], peer="?", variant="unseen") if broken[0].url else None
+    fetched = broken[0].url or broken[0].place.text.startswith("curl: (")
+    return found(POSSIBLE - 0.05, broken[0], peer="?", variant="unseen") if fetched else None
