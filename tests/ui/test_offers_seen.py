@@ -53,7 +53,7 @@ async def test_the_review_marks_what_nobody_confirmed_and_says_how_old_the_table
         await until(pilot, lambda: app.wizard.ready and app.earlier is not None)
         await press(pilot, "enter")
         top(app, ReviewScreen)
-        await until(pilot, lambda: "unverified" in text(app))
+        await until(pilot, lambda: "replaces, unsure" in text(app))
         assert "2026-11-30" in text(app)
         assert "150 days" in text(app)
 

@@ -87,7 +87,7 @@ async def test_the_card_is_written_in_the_language_of_the_screen(language: Langu
         await pilot.pause()
         text = house.saved["bios-card.txt"]
         assert "Re-Size BAR Support" in " ".join(text.split())
-        assert ("[ ] Resizable BAR: off" if language == "en" else "[ ] Resizable BAR: 未开启") in text
+        assert ("[ ] Resizable BAR: off" if language == "en" else "[ ] Resizable BAR：未开启") in text
 
     await opened("article-rtx3090-5900x-u2004", language, play)
 
