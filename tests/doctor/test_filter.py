@@ -88,7 +88,7 @@ def test_lines_of_all_cases_in_any_order_lose_no_event(seed: int) -> None:
 
 def hostile(literal: str) -> Iterator[str]:
     """Yield long lines made of a literal and of what patterns repeat."""
-    for filling in ("/x", "a ", " ", "a", literal, f"{literal} x "):
+    for filling in ("/x", "a ", " ", "a", "http:", literal, f"{literal} x "):
         much = filling * (LONG // len(filling))
         yield f"{much}{literal}"
         yield f"{literal}{much}"

@@ -7,6 +7,9 @@ import re
 from steps.doctor.events.base import Event, parses
 from steps.doctor.told import Place
 
+_BEFORE = r"(?:(?P<url>(?:https?|file|ftp):\S+)(?!\S)[^\n]*?)?"
+"""The address that may stand in front of a complaint; it ends where its word does."""
+
 
 class KeyMissing(Event):
     """The key that a repository is signed with is not here; `weak` when a key is here and refused for its old signature."""
@@ -17,7 +20,7 @@ class KeyMissing(Event):
 
 
 @parses(
-    r"(?:(?P<url>(?:https?|file|ftp):\S+)[^\n]*(?:\n[^\n]*)?)?NO_PUBKEY (?P<key>[0-9A-Fa-f]{8,40})",
+    r"(?:(?P<url>(?:https?|file|ftp):\S+)(?!\S)[^\n]*(?:\n[^\n]*)?)?NO_PUBKEY (?P<key>[0-9A-Fa-f]{8,40})",
     "NO_PUBKEY", "InRelease", " Release",
     lines=3,
 )  # fmt: skip
@@ -27,7 +30,7 @@ def key_missing(found: re.Match[str], at: Place) -> KeyMissing:
 
 
 @parses(
-    r"(?:(?P<url>(?:https?|file|ftp):\S+)[^\n]*?)?Missing key (?P<key>[0-9A-F]{16,40}), which is needed to verify signature",
+    rf"{_BEFORE}Missing key (?P<key>[0-9A-F]{{16,40}}), which is needed to verify signature",
     "which is needed to verify",
 )
 def key_missing_by_sqv(found: re.Match[str], at: Place) -> KeyMissing:
@@ -35,9 +38,7 @@ def key_missing_by_sqv(found: re.Match[str], at: Place) -> KeyMissing:
     return KeyMissing(place=at, key=found["key"], url=found["url"])
 
 
-@parses(
-    r"(?:(?P<url>(?:https?|file|ftp):\S+)[^\n]*?)?Signing key on (?P<key>[0-9A-F]{16,40}) is not bound", "is not bound:", "Signing key on"
-)
+@parses(rf"{_BEFORE}Signing key on (?P<key>[0-9A-F]{{16,40}}) is not bound", "is not bound:", "Signing key on")
 def key_refused_by_sqv(found: re.Match[str], at: Place) -> KeyMissing:
     """Recognise a key whose own signature is too weak for Sequoia."""
     return KeyMissing(place=at, key=found["key"], url=found["url"], weak=True)
@@ -78,7 +79,7 @@ class BadSignature(Event):
 
 
 @parses(
-    r"(?:(?P<url>(?:https?|file|ftp):\S+)[^\n]*?)?(?:BADSIG (?P<key>[0-9A-Fa-f]{8,40})|Splitting up \S+ into data and signature failed|"
+    rf"{_BEFORE}(?:BADSIG (?P<key>[0-9A-Fa-f]{{8,40}})|Splitting up \S+ into data and signature failed|"
     r"Clearsigned file isn't valid, got '\w*')",
     "BADSIG", "data and signature failed", "Clearsigned file",
     lines=2,
@@ -102,7 +103,7 @@ _HASHES = re.compile(
 
 
 @parses(
-    r"(?:(?P<url>(?:https?|file|ftp):\S+)[^\n]*?)?(?:Hash Sum mismatch|Hash-Summe stimmt nicht|"
+    rf"{_BEFORE}(?:Hash Sum mismatch|Hash-Summe stimmt nicht|"
     r"Somme de contrôle de hachage incohérente|Hash 校验和不符|"
     r"La suma hash difiere)(?P<rest>(?:\n[^\n]+){0,14})",
     "Hash Sum mismatch", "Hash-Summe stimmt", "de hachage incohérente", "校验和不符", "suma hash difiere",
