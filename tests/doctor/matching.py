@@ -21,10 +21,11 @@ def texts(pattern: re.Pattern[str], chance: random.Random) -> Iterator[str]:
     """Yield such texts without an end; where a pattern looks around itself, some of them match nothing."""
     tree = _PARSER.parse(pattern.pattern, pattern.flags)
     while True:
-        yield "".join(_made(tree, chance))
+        yield "".join(_made(tree, chance, {}))
 
 
-def _made(tree: Iterable[tuple[Any, Any]], chance: random.Random) -> Iterator[str]:
+def _made(tree: Iterable[tuple[Any, Any]], chance: random.Random, groups: dict[int, str]) -> Iterator[str]:
+    """Yield the parts of one text; `groups` is what the numbered groups hold so far."""
     for kind, told in tree:
         match str(kind):
             case "LITERAL":
@@ -36,13 +37,18 @@ def _made(tree: Iterable[tuple[Any, Any]], chance: random.Random) -> Iterator[st
             case "IN":
                 yield chance.choice(_of_set(told))
             case "BRANCH":
-                yield from _made(chance.choice(told[1]), chance)
+                yield from _made(chance.choice(told[1]), chance, groups)
             case "SUBPATTERN":
-                yield from _made(told[3], chance)
+                held = "".join(_made(told[3], chance, groups))
+                if told[0] is not None:
+                    groups[told[0]] = held
+                yield held
+            case "GROUPREF":
+                yield groups.get(told, "")
             case "MAX_REPEAT" | "MIN_REPEAT":
                 least, most, inner = told
                 for _ in range(min(most, least + chance.choice((0, 0, 1, 2)))):
-                    yield from _made(inner, chance)
+                    yield from _made(inner, chance, groups)
             case _:
                 continue
 

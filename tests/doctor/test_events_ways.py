@@ -55,7 +55,7 @@ TABLE: tuple[tuple[str, type[Event], dict[str, Any]], ...] = (
     ),
     ("Loading /usr/lib/wsl/lib/libcuda.so.1 now", DriverFile, {"path": "/usr/lib/wsl/lib/libcuda.so.1"}),
     ("  132 | #error -- unsupported GNU version! gcc versions later than 12 are", CompilerRefused, {"header": None, "newest": 12}),
-    ("  88 | #error -- unsupported GNU version! gcc 4.9 and up are not supported!", CompilerRefused, {"header": None, "newest": 3}),
+    ("  88 | #error -- unsupported GNU version! gcc 4.9 and up are not supported!", CompilerRefused, {"header": None, "newest": 4}),
     ("  90 | #error -- unsupported clang version! clang version must be less than 17", CompilerRefused, {"header": None, "newest": 16}),
 )  # fmt: skip
 

@@ -126,29 +126,34 @@ class CompilerRefused(Event):
 @parses(
     r"(?P<header>/\S*host_config\.h):\d+[^|]{0,40}?[Uu]nsupported (?:GNU|clang) version!? (?:(?:gcc|clang) versions? )?"
     r"later than (?P<newest>\d+)|"
-    r"(?P<old>/\S*host_config\.h):\d+.{0,40}?unsupported GNU version! gcc (?P<up>\d+)(?:\.\d+)? and up are not supported|"
+    r"(?P<old>/\S*host_config\.h):\d+.{0,40}?unsupported GNU version! gcc (?P<up>\d+)(?:\.(?P<minor>\d+))? and up are not supported|"
     r"(?P<other>/\S*host_config\.h):\d+.{0,40}?unsupported clang version! clang version must be less than (?P<below>\d+)",
     "nsupported GNU version", "nsupported clang version", "host_config.h",
     lines=2,
 )  # fmt: skip
 def compiler_refused(found: re.Match[str], at: Place) -> CompilerRefused:
     """Recognise the error of the header that checks compilers."""
-    told = found["newest"] or found["up"]
-    newest = int(told) if told else int(found["below"]) - 1
-    return CompilerRefused(place=at, header=found["header"] or found["old"] or found["other"], newest=newest)
+    return CompilerRefused(place=at, header=found["header"] or found["old"] or found["other"], newest=_newest(found))
 
 
 @parses(
     r"#error -- unsupported (?:GNU|clang) version! (?:gcc|clang) "
-    r"(?:versions? later than (?P<newest>\d+) are|(?P<up>\d+)(?:\.\d+)? and up are|version must be less than (?P<below>\d+))",
+    r"(?:versions? later than (?P<newest>\d+) are|(?P<up>\d+)(?:\.(?P<minor>\d+))? and up are|"
+    r"version must be less than (?P<below>\d+))",
     "#error -- unsupported",
 )  # fmt: skip
 def compiler_refused_somewhere(found: re.Match[str], at: Place) -> CompilerRefused | None:
     """Recognise the line of the header by itself, as compilers repeat it; the one with the header's name says more."""
     if "host_config.h" in at.text:
         return None
-    newest = int(found["newest"] or 0) or int(found["up"] or found["below"]) - 1
-    return CompilerRefused(place=at, header=None, newest=newest)
+    return CompilerRefused(place=at, header=None, newest=_newest(found))
+
+
+def _newest(found: re.Match[str]) -> int:
+    """Return the newest major that is taken: "4.9 and up" still leaves earlier ones of 4, "6 and up" leaves 5."""
+    if found["newest"]:
+        return int(found["newest"])
+    return int(found["up"]) if int(found["minor"] or 0) else max(0, int(found["up"] or found["below"]) - 1)
 
 
 class HeadersRejected(Event):
