@@ -189,6 +189,22 @@ def test_equal_snapshots_need_nothing() -> None:
     assert APT.restore(state, state, Kept(), every(state, state)) == ()
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "marks"),
+    [
+        ("ii", "ri", [("apt-mark", "install", "rival")]),
+        ("ii", "pi", [("apt-mark", "install", "rival")]),
+        ("ri", "ii", [("apt-mark", "deinstall", "rival")]),
+        ("ii", "hi", [("apt-mark", "unhold", "rival")]),
+        ("ri", "hi", [("apt-mark", "unhold", "rival"), ("apt-mark", "deinstall", "rival")]),
+        ("hi", "ri", [("apt-mark", "hold", "rival")]),
+    ],
+)
+def test_what_apt_had_told_dpkg_to_do_when_it_was_killed_is_untold(was: str, now: str, marks: list[tuple[str, ...]]) -> None:
+    before, after = (snapshot(rival=Installed(version="1", status=word, held=word[0] == "h")) for word in (was, now))
+    assert list(APT.restore(before, after, Kept(), every(before, after))) == marks
+
+
 def test_one_transaction_names_every_package_and_then_the_marks_come_back() -> None:
     before = snapshot(
         driver=Installed(version="1"),

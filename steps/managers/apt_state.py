@@ -235,9 +235,16 @@ def _made_whole(back: list[str], gone: list[str]) -> list[Argv]:
     return commands
 
 
+_WANTED = {"i": "install", "r": "deinstall", "p": "purge"}
+"""What dpkg is to do with a package, by the first letter of its status, as `apt-mark` calls it."""
+
+
 def _marks(before: Snapshot, after: Snapshot, back: frozenset[str]) -> tuple[Argv, ...]:
-    """Return what puts automatic marks and holds back: a package that is named in a transaction counts as asked for."""
-    groups: dict[str, list[str]] = {"auto": [], "manual": [], "hold": [], "unhold": []}
+    """Return what puts automatic marks, holds and wants back: a package that is named in a transaction counts as asked for.
+
+    apt tells dpkg what it is going to remove before it removes anything; killed in between, it leaves that behind.
+    """
+    groups: dict[str, list[str]] = {"auto": [], "manual": [], "unhold": [], "install": [], "deinstall": [], "purge": [], "hold": []}
     for name, was in before.packages.items():
         now = after.packages.get(name)
         if not _present(was):
@@ -248,6 +255,9 @@ def _marks(before: Snapshot, after: Snapshot, back: frozenset[str]) -> tuple[Arg
             groups["hold"].append(name)
         if not was.held and now is not None and now.held:
             groups["unhold"].append(name)
+        wants = "i" if now is None or name in back or now.held else now.status[:1]
+        if was.status[:1] in _WANTED and was.status[:1] != wants:
+            groups[_WANTED[was.status[:1]]].append(name)
     return tuple(("apt-mark", mark, *sorted(names)) for mark, names in groups.items() if names)
 
 
