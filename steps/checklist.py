@@ -11,7 +11,8 @@ from steps.compat.setting import guest
 from steps.detect.measures import card_memory, short_name
 from steps.model.base import Record, Words, phrase
 from steps.model.choice import Mark
-from steps.model.machine import Machine, PowerLimit, judged
+from steps.model.hardware import PowerLimit
+from steps.model.machine import Machine, judged
 
 
 class Seen(Record):

@@ -15,7 +15,8 @@ from steps.model.action import AnyAction
 from steps.model.base import Phrase, Words, phrase
 from steps.model.choice import Choice, Mark, Note, Option
 from steps.model.finding import Finding, Patch, Severity, StepKey
-from steps.model.machine import Accelerator, Machine, judged
+from steps.model.hardware import Accelerator
+from steps.model.machine import Machine, judged
 from steps.model.plan import Target
 from steps.model.profile import Profile
 

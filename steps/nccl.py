@@ -12,7 +12,8 @@ from steps.model.action import AnyAction, FileIs, Write
 from steps.model.base import Words, phrase
 from steps.model.choice import Choice, Mark, Note, Option
 from steps.model.finding import Finding, StepKey
-from steps.model.machine import Machine, Network, judged
+from steps.model.hardware import Network
+from steps.model.machine import Machine, judged
 from steps.model.plan import Target
 from steps.model.profile import Profile, answered
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from steps import resources
 from steps.compat.interfaces import reason_against
 from steps.model.base import Record, phrase
-from steps.model.machine import Network
+from steps.model.hardware import Network
 from steps.model.verdict import Rung
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import msgspec
 from steps import resources
 from steps.catalog import bandwidth
 from steps.model.base import Param, Words, phrase
-from steps.model.machine import Accelerator
+from steps.model.hardware import Accelerator
 from steps.model.verdict import Rung
 
 if TYPE_CHECKING:

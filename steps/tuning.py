@@ -17,9 +17,10 @@ from steps.model.action import AnyAction, Manual, Run
 from steps.model.base import Words, phrase
 from steps.model.choice import Choice, Note, Option
 from steps.model.finding import Patch
-from steps.model.machine import Environment, Machine, judged
+from steps.model.machine import Machine, judged
 from steps.model.plan import Plan, Target
 from steps.model.profile import Profile
+from steps.model.software import Environment
 
 WORD = "write"
 """What a person types before such a plan starts: the kernel's command line and its switches are no packages."""

@@ -14,7 +14,8 @@ from steps.managers import apt_state, python
 from steps.managers.base import module_files
 from steps.model.base import Record, Words, phrase
 from steps.model.finding import Finding, StepKey
-from steps.model.machine import Accelerator, Machine, judged
+from steps.model.hardware import Accelerator
+from steps.model.machine import Machine, judged
 from steps.model.plan import Target
 from steps.model.profile import Profile
 from steps.model.verdict import PACKAGES, Rung

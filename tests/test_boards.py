@@ -10,8 +10,10 @@ from steps import firmware, tuning
 from steps.catalog import boards
 from steps.detect.machine import detect
 from steps.host.opening import open_host
-from steps.model.machine import Cpu, Firmware, Machine, Told
+from steps.model.hardware import Cpu, Firmware
+from steps.model.machine import Machine
 from steps.model.profile import Profile
+from steps.model.software import Told
 from steps.report.card import card
 from steps.text import say
 from tests.test_steps_guide import row

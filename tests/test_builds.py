@@ -16,9 +16,10 @@ from steps.managers.building import Building, build
 from steps.managers.fetching import Fetching
 from steps.managers.makers import Interpreter, Place
 from steps.model.action import Run
-from steps.model.machine import Machine, Toolkit
+from steps.model.machine import Machine
 from steps.model.plan import Installer, Target
 from steps.model.profile import Profile, answered
+from steps.model.software import Toolkit
 from tests import scoring
 from tests.test_conda import UV
 

@@ -6,8 +6,10 @@ import msgspec
 import pytest
 
 from steps.compat.solve import judge
-from steps.model.machine import Accelerator, Driver, Firmware, Machine, Os
+from steps.model.hardware import Accelerator, Firmware
+from steps.model.machine import Machine
 from steps.model.profile import Profile, answered
+from steps.model.software import Driver, Os
 
 CARDS = {
     "k80": ("Tesla K80", "GK210", "kepler", "3.7"),

@@ -11,8 +11,10 @@ from steps.compat.driver_packages import switched
 from steps.compat.hardware import no_accelerator
 from steps.compat.solve import judge, recommend
 from steps.model.finding import Finding
-from steps.model.machine import Accelerator, Driver, Machine, Os
+from steps.model.hardware import Accelerator
+from steps.model.machine import Machine
 from steps.model.profile import Profile
+from steps.model.software import Driver, Os
 
 UBUNTU = Os(id="ubuntu", version="24.04", kernel="6.8.0-60-generic", arch="x86_64", virtualization="none", container="none", wsl=False)
 CARD = Accelerator(

@@ -7,7 +7,8 @@ import pytest
 
 from steps.compat import solve
 from steps.compat.case import Case
-from steps.model.machine import Accelerator, Machine
+from steps.model.hardware import Accelerator
+from steps.model.machine import Machine
 from steps.model.profile import DriverAnswers, Profile, ToolkitAnswers
 from tests.scoring import machine
 

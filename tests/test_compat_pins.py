@@ -11,8 +11,10 @@ from steps.catalog import frameworks as catalog
 from steps.compat.case import Case
 from steps.compat.groups import everything
 from steps.compat.wheels import allowed, cuda_of, driver_floor, runs
-from steps.model.machine import Accelerator, Machine, Os, Toolkit
+from steps.model.hardware import Accelerator
+from steps.model.machine import Machine
 from steps.model.profile import Profile, answered
+from steps.model.software import Os, Toolkit
 from tests.test_compat_cases import CARDS, machine
 
 NEW, GLIBC = "620.70.06", "2.39"

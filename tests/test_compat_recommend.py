@@ -15,8 +15,10 @@ from steps.detect.machine import detect
 from steps.errors import InputError
 from steps.host.opening import open_host
 from steps.model.base import Words
-from steps.model.machine import Accelerator, Machine, Os
+from steps.model.hardware import Accelerator
+from steps.model.machine import Machine
 from steps.model.profile import Profile, answered
+from steps.model.software import Os
 from steps.text import say
 from tests.test_compat_cases import CARDS, machine
 

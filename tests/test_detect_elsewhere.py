@@ -10,7 +10,8 @@ import pytest
 from steps.catalog import devices, stack
 from steps.detect.machine import detect
 from steps.host.release import release
-from steps.model.machine import Accelerator, Machine
+from steps.model.hardware import Accelerator
+from steps.model.machine import Machine
 from tests.test_detect_facts import captured
 
 CASES = Path(__file__).parent / "cases"

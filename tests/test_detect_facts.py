@@ -21,7 +21,8 @@ from steps.host.base import Result
 from steps.host.captured import CapturedHost, parse_capture
 from steps.host.local import USERS
 from steps.managers.base import module_files
-from steps.model.machine import Accelerator, Machine
+from steps.model.hardware import Accelerator
+from steps.model.machine import Machine
 from steps.model.profile import Profile, answered
 from tests import scoring
 

@@ -13,7 +13,7 @@ from steps.detect.smi import Smi
 from steps.host.base import Result
 from steps.host.captured import CapturedHost, load_capture
 from steps.host.local import NO_ANSWER, NVML, LocalHost
-from steps.model.machine import PowerLimit
+from steps.model.hardware import PowerLimit
 from tests import scoring
 
 MIB = 1 << 20

@@ -15,7 +15,7 @@ from steps.detect.probes import Probes
 from steps.host.base import Result
 from steps.host.captured import Capture, CapturedHost, Encoded, Recorded
 from steps.host.local import NO_ANSWER, NVML, LocalHost
-from steps.model.machine import Fan, Power, PowerLimit
+from steps.model.hardware import Fan, Power, PowerLimit
 
 CASES = Path(__file__).parent / "cases"
 MIB = 1 << 20

@@ -16,9 +16,10 @@ from steps.compat.case import Case
 from steps.host.local import LocalHost
 from steps.managers import python
 from steps.model.action import Run, Succeeds, Write
-from steps.model.machine import Machine, Os
+from steps.model.machine import Machine
 from steps.model.plan import Target
 from steps.model.profile import EnvironmentAnswers, Profile
+from steps.model.software import Os
 from tests.test_training import fetching
 
 pytestmark = pytest.mark.net

@@ -19,8 +19,9 @@ from steps.knowledge import releases, update
 from steps.knowledge.source import Source
 from steps.managers import index
 from steps.managers.index import Garbled, Wheel
-from steps.model.machine import Machine, Os
+from steps.model.machine import Machine
 from steps.model.plan import Installer
+from steps.model.software import Os
 from tests.index_server import Index, newer_world, serving
 
 

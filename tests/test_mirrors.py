@@ -17,9 +17,10 @@ from steps.knowledge import mirrors
 from steps.managers.fetching import address, fetching
 from steps.model.action import Run
 from steps.model.finding import Finding
-from steps.model.machine import Machine, Os
+from steps.model.machine import Machine
 from steps.model.plan import Installer, Plan, Target
 from steps.model.profile import EnvironmentAnswers, NetworkAnswers, Profile
+from steps.model.software import Os
 from steps.profiles import parse
 from tests.index_server import Index, serving
 

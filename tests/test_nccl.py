@@ -10,7 +10,8 @@ from steps.compat import interfaces, nccl_conf, transport
 from steps.model.action import FileIs, Write
 from steps.model.choice import Option
 from steps.model.finding import Finding
-from steps.model.machine import Accelerator, Link, Machine, Network
+from steps.model.hardware import Accelerator, Link, Network
+from steps.model.machine import Machine
 from steps.model.plan import Target
 from steps.model.profile import NcclAnswers, Profile, answered
 from steps.text import Language, say, say_finding

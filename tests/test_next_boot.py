@@ -19,8 +19,10 @@ from steps.host.captured import CapturedHost, parse_capture
 from steps.host.rooted import RootedHost
 from steps.model.action import Reboot, Run
 from steps.model.finding import Finding
-from steps.model.machine import Accelerator, BootEntry, Driver, Firmware, KernelModule, Machine
+from steps.model.hardware import Accelerator, Firmware
+from steps.model.machine import Machine
 from steps.model.plan import Target
+from steps.model.software import BootEntry, Driver, KernelModule
 from steps.text import say_finding
 
 NEW, OLD = "6.8.0-51-generic", "6.8.0-45-generic"

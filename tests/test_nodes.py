@@ -15,7 +15,7 @@ import pytest
 from steps import nodes
 from steps.host.base import Result
 from steps.host.local import LocalHost
-from steps.model.machine import Network
+from steps.model.hardware import Network
 from steps.model.verdict import Rung
 from steps.nodes import Meeting, Node
 from steps.text import say

@@ -26,9 +26,10 @@ from steps.managers.index import Garbled
 from steps.managers.installer import settings
 from steps.model.action import Packages, installing
 from steps.model.finding import Finding
-from steps.model.machine import Machine, Os
+from steps.model.machine import Machine
 from steps.model.offers import Offers, has_wheel, place_of
 from steps.model.plan import Installer, Plan, Target
+from steps.model.software import Os
 from steps.planning import make_plan
 from tests.index_server import newer_world, serving
 from tests.test_command import GPU_BOX

@@ -13,8 +13,9 @@ from steps.compat import package_sets, solve
 from steps.errors import InputError, PreflightError
 from steps.headless import choices
 from steps.model.choice import Option
-from steps.model.machine import Environment, Machine
+from steps.model.machine import Machine
 from steps.model.profile import EnvironmentAnswers, Profile, answered
+from steps.model.software import Environment
 from tests.test_compat_cases import machine
 from tests.test_steps_stack import LANGUAGES, captured
 

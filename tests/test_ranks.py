@@ -13,21 +13,10 @@ from steps.compat import nccl, nccl_conf, transport
 from steps.detect.probes import Probes
 from steps.detect.ranks import firewall, ranks
 from steps.host.captured import Capture, CapturedHost, Encoded, Recorded
-from steps.model.machine import (
-    Accelerator,
-    Bridge,
-    Driver,
-    Firewall,
-    Firmware,
-    InfinibandPort,
-    Link,
-    Machine,
-    NcclFile,
-    Network,
-    Os,
-    Ranks,
-)
+from steps.model.hardware import Accelerator, Bridge, Firmware, InfinibandPort, Link, Network
+from steps.model.machine import Machine
 from steps.model.profile import NcclAnswers, Profile
+from steps.model.software import Driver, Firewall, NcclFile, Os, Ranks
 
 GIB = 1 << 30
 

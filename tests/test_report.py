@@ -16,7 +16,8 @@ from steps.headless.console import Asked, Console
 from steps.headless.report import report as verb
 from steps.host.opening import open_host
 from steps.model.finding import Finding
-from steps.model.machine import Accelerator, Bridge, Machine, Network, PcieLink
+from steps.model.hardware import Accelerator, Bridge, Network, PcieLink
+from steps.model.machine import Machine
 from steps.model.run import ActionState, RunState
 from steps.model.verdict import Rung
 from steps.report import drawing

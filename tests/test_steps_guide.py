@@ -9,23 +9,11 @@ from steps import firmware, hardware
 from steps.detect import measures, topology
 from steps.model.choice import Option
 from steps.model.finding import Finding, Severity
-from steps.model.machine import (
-    Accelerator,
-    Bridge,
-    Cpu,
-    Disk,
-    Driver,
-    Firmware,
-    IdleState,
-    Link,
-    Machine,
-    Memory,
-    Network,
-    Os,
-    PcieLink,
-)
+from steps.model.hardware import Accelerator, Bridge, Cpu, Disk, Firmware, IdleState, Link, Memory, Network, PcieLink
+from steps.model.machine import Machine
 from steps.model.plan import Target
 from steps.model.profile import FirmwareAnswers, Profile, answered
+from steps.model.software import Driver, Os
 from steps.text import Language, say, say_finding
 
 GIB = 1 << 30

@@ -22,7 +22,8 @@ from steps.detect.machine import detect
 from steps.host.captured import CapturedHost, parse_capture
 from steps.model.base import Phrase
 from steps.model.finding import Finding
-from steps.model.machine import Machine, Network
+from steps.model.hardware import Network
+from steps.model.machine import Machine
 from steps.model.profile import Profile
 from tests import scoring
 

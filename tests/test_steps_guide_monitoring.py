@@ -16,9 +16,11 @@ from steps.compat.case import Case
 from steps.host import docker_runtime, persistence
 from steps.model.action import Command, Packages, RemovePath, Run, Service, Succeeds, Write
 from steps.model.choice import Option
-from steps.model.machine import Accelerator, Driver, Machine, Os, Package
+from steps.model.hardware import Accelerator
+from steps.model.machine import Machine
 from steps.model.plan import Installer, Target
 from steps.model.profile import ContainerAnswers, MonitoringAnswers, Profile, ToolkitAnswers, answered
+from steps.model.software import Driver, Os, Package
 from steps.text import Language, say, say_finding
 
 UBUNTU = Machine(

@@ -34,10 +34,11 @@ from steps.model.action import (
     Write,
 )
 from steps.model.choice import Choice
-from steps.model.machine import Machine, Package, RunFile
+from steps.model.machine import Machine
 from steps.model.offers import Offers
 from steps.model.plan import Installer, Plan, Target
 from steps.model.profile import Profile, answered
+from steps.model.software import Package, RunFile
 from steps.model.step import Step
 from tests.test_compat_cases import machine, profile
 from tui.cells import width as cell_len

@@ -16,9 +16,11 @@ from steps.detect.configuration import from_lspci
 from steps.detect.machine import detect
 from steps.documents import machine as document
 from steps.model.action import AnyAction, Command, Manual, Reboot, Run, Service, Write
-from steps.model.machine import Bridge, Cpu, IdleState, Machine, Os, Told
+from steps.model.hardware import Bridge, Cpu, IdleState
+from steps.model.machine import Machine
 from steps.model.plan import Target
 from steps.model.profile import Profile
+from steps.model.software import Os, Told
 from tests.test_detect_facts import captured
 from tests.test_steps_guide import AMPERE, GOOD, varied
 from tests.test_verify import FakeHost

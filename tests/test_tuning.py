@@ -15,9 +15,11 @@ from steps.engine import client
 from steps.host.opening import open_host
 from steps.model.action import AnyAction, Command, Run, Service, Write
 from steps.model.finding import Severity
-from steps.model.machine import Cpu, Environment, Firmware, IdleState, Machine, Os
+from steps.model.hardware import Cpu, Firmware, IdleState
+from steps.model.machine import Machine
 from steps.model.plan import Plan, Target
 from steps.model.profile import FirmwareAnswers, HardwareAnswers, Profile
+from steps.model.software import Environment, Os
 from steps.plain import PlainWizard
 from steps.profiles import dump, parse
 from steps.report.card import card

@@ -15,9 +15,11 @@ from steps.detect import summary
 from steps.headless import runs
 from steps.headless.console import Asked, Console
 from steps.host.base import Result
-from steps.model.machine import Accelerator, Driver, Library, Machine, Os, Package
+from steps.model.hardware import Accelerator
+from steps.model.machine import Machine
 from steps.model.plan import Installer, Target
 from steps.model.profile import DriverAnswers, EnvironmentAnswers, NcclAnswers, Profile, ToolkitAnswers
+from steps.model.software import Driver, Library, Os, Package
 from steps.model.verdict import Rung, reach
 from steps.text import Language, lookup, say
 

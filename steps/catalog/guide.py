@@ -9,7 +9,7 @@ from typing import Literal
 from steps.catalog.load import rows
 from steps.catalog.versions import at_least
 from steps.model.base import Record
-from steps.model.machine import Accelerator
+from steps.model.hardware import Accelerator
 
 
 class Demand(Record):

@@ -11,8 +11,10 @@ from typing import Any, Generic, Literal, TypeVar
 from steps.catalog import devices, frameworks, stack
 from steps.catalog.versions import line, number
 from steps.model.base import Phrase, phrase
-from steps.model.machine import Accelerator, Flavor, Machine, judged
+from steps.model.hardware import Accelerator
+from steps.model.machine import Machine, judged
 from steps.model.profile import Profile
+from steps.model.software import Flavor
 
 T = TypeVar("T")
 

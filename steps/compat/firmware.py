@@ -14,7 +14,8 @@ from steps.detect import ways
 from steps.detect.measures import short_name
 from steps.model.base import Words, phrase
 from steps.model.finding import Finding, Severity
-from steps.model.machine import Accelerator, IdleState, Machine, judged
+from steps.model.hardware import Accelerator, IdleState
+from steps.model.machine import Machine, judged
 
 SLOW_GOVERNORS = ("powersave", "conservative", "ondemand", "schedutil")
 

@@ -11,7 +11,8 @@ from steps.compat.setting import guest
 from steps.detect.measures import cache, card_memory, cards, memory, short_name, storage
 from steps.model.base import Param, Words, phrase
 from steps.model.finding import Finding, Severity
-from steps.model.machine import Accelerator, Disk, Machine, judged
+from steps.model.hardware import Accelerator, Disk
+from steps.model.machine import Machine, judged
 
 Rule = Callable[[Machine], "Finding | None"]
 

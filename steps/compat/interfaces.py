@@ -7,7 +7,8 @@ from typing import Literal
 
 from steps.catalog import guide
 from steps.catalog.versions import at_least
-from steps.model.machine import Machine, Network
+from steps.model.hardware import Network
+from steps.model.machine import Machine
 
 Reason = Literal["loopback", "containers", "virtual-machines", "vpn", "kernel", "down", "member", "no-address"]
 _REAL = ("ethernet", "infiniband")

@@ -12,7 +12,8 @@ from steps.compat.nccl_said import said
 from steps.detect.measures import speed
 from steps.model.base import Words, phrase
 from steps.model.finding import Finding, Patch
-from steps.model.machine import Machine, Network
+from steps.model.hardware import Network
+from steps.model.machine import Machine
 from steps.model.profile import Profile
 
 Rule = Callable[[Machine, Profile], "Finding | None"]

@@ -10,8 +10,9 @@ from steps.compat import nccl_file
 from steps.compat.nccl_said import said
 from steps.model.base import Param, Words, phrase
 from steps.model.finding import Finding, Patch
-from steps.model.machine import Machine, NcclFile
+from steps.model.machine import Machine
 from steps.model.profile import Profile
+from steps.model.software import NcclFile
 
 CONF = "/etc/nccl.conf"
 AUTO = "auto"

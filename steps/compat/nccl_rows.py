@@ -9,8 +9,9 @@ from steps.compat import nccl_conf, nccl_file
 from steps.model.base import phrase
 from steps.model.choice import Mark, Note, Option
 from steps.model.finding import Finding
-from steps.model.machine import Machine, NcclFile
+from steps.model.machine import Machine
 from steps.model.profile import Profile
+from steps.model.software import NcclFile
 
 _NAME = 19
 """So many letters of a variable stand in a row of a file."""

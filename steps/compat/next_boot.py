@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from steps.catalog.stack import signers
 from steps.model.base import Param, Phrase, phrase
 from steps.model.finding import Finding, Severity
-from steps.model.machine import BootEntry, KernelModule, Machine
+from steps.model.machine import Machine
+from steps.model.software import BootEntry, KernelModule
 
 _SOURCE = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/"
 _KEYS = "https://wiki.debian.org/SecureBoot"

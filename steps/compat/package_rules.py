@@ -14,7 +14,8 @@ from steps.compat.findings import framework_finding
 from steps.compat.wheels import cuda_of, rocm_variants, torch_release, variant_name
 from steps.model.base import phrase
 from steps.model.finding import Finding, Patch
-from steps.model.machine import Accelerator, judged
+from steps.model.hardware import Accelerator
+from steps.model.machine import judged
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement

@@ -14,7 +14,8 @@ from steps.detect import ways
 from steps.detect.measures import short_name
 from steps.model.base import Words
 from steps.model.finding import Finding, Severity
-from steps.model.machine import Accelerator, Bridge, Machine, Network, judged
+from steps.model.hardware import Accelerator, Bridge, Network
+from steps.model.machine import Machine, judged
 
 _FULL_SPEED = ("P0", "P1", "P2")
 _NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html"

@@ -6,7 +6,8 @@ from steps.compat.setting import guest, setting
 from steps.detect.measures import short_name
 from steps.model.base import Words
 from steps.model.finding import Finding
-from steps.model.machine import Accelerator, Machine, PowerLimit, judged
+from steps.model.hardware import Accelerator, PowerLimit
+from steps.model.machine import Machine, judged
 
 _LOWERED = 0.98
 """A limit below this share of the maker's was set by somebody; the rest is rounding."""

@@ -7,7 +7,7 @@ import re
 from steps.detect.run_file import KEPT
 from steps.model.action import Command, RemovePath, Run, Succeeds, Write
 from steps.model.base import Phrase, phrase
-from steps.model.machine import RunFile
+from steps.model.software import RunFile
 
 
 def keeping(there: RunFile) -> tuple[Write, Run]:

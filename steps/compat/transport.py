@@ -14,8 +14,10 @@ from steps.compat.setting import guest
 from steps.detect.measures import cards, storage
 from steps.model.base import Record, Words, phrase
 from steps.model.finding import Finding
-from steps.model.machine import Accelerator, Firewall, InfinibandPort, Machine, Network, judged
+from steps.model.hardware import Accelerator, InfinibandPort, Network
+from steps.model.machine import Machine, judged
 from steps.model.profile import Profile
+from steps.model.software import Firewall
 
 Way = Literal["nvlink", "pcie", "detour", "memory", "unknown"]
 Reason = Literal["policy", "iommu", "acs", "sockets"]

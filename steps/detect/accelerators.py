@@ -11,7 +11,8 @@ from steps.detect.pci import Device
 from steps.detect.probes import Probes
 from steps.detect.smi import Smi
 from steps.detect.smi_values import SmiGpu
-from steps.model.machine import Accelerator, Os, PcieLink, Vendor
+from steps.model.hardware import Accelerator, PcieLink, Vendor
+from steps.model.software import Os
 
 _VENDORS: dict[str, Vendor] = {"10de": "nvidia", "1002": "amd", "8086": "intel", "1da3": "habana"}
 _DISPLAY = ("0300", "0302", "0380")

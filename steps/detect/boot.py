@@ -10,7 +10,7 @@ import msgspec
 from steps.catalog.linux import InTree, in_tree
 from steps.detect.modules import kept_by_option, kept_by_setting, spelt
 from steps.host.local import BOOT_MENU, INITRAMFS
-from steps.model.machine import BootEntry
+from steps.model.software import BootEntry
 
 if TYPE_CHECKING:
     from steps.detect.probes import Probes

@@ -6,7 +6,7 @@ from steps.detect import configuration, pci
 from steps.detect.configuration import Configuration
 from steps.detect.pci import Device
 from steps.detect.probes import Probes
-from steps.model.machine import Accelerator, Bridge, PcieLink
+from steps.model.hardware import Accelerator, Bridge, PcieLink
 
 _NVSWITCH = "0680"
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from steps.catalog import devices as catalog
 from steps.detect.probes import Probes
-from steps.model.machine import Cpu, IdleState
+from steps.model.hardware import Cpu, IdleState
 
 ASKED = (("lscpu", "-J"),)
 CPUS = "/sys/devices/system/cpu"

@@ -7,7 +7,7 @@ import re
 from typing import Literal
 
 from steps.detect.probes import Probes
-from steps.model.machine import Disk
+from steps.model.hardware import Disk
 
 BLOCK = "/sys/block"
 LSBLK = ("lsblk", "-J", "-b", "-o", "NAME,SIZE,ROTA,TYPE,MODEL")

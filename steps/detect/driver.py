@@ -15,7 +15,8 @@ from steps.detect.probes import Probes
 from steps.detect.run_file import leftovers, run_file
 from steps.detect.smi import Smi
 from steps.model.base import Record
-from steps.model.machine import Accelerator, Driver, DriverState, Flavor, Origin, Os
+from steps.model.hardware import Accelerator
+from steps.model.software import Driver, DriverState, Flavor, Origin, Os
 
 _PACKAGES = (
     r"(nvidia-.*|libnvidia-.*|libcuda1|cuda-drivers.*|nvidia|xserver-xorg-video-nvidia.*|linux-modules-nvidia-.*|linux-objects-nvidia-.*|"

@@ -6,7 +6,7 @@ import re
 from pathlib import PurePosixPath
 
 from steps.detect.probes import Probes
-from steps.model.machine import Environment
+from steps.model.software import Environment
 
 _CONFIGS = (
     "/opt/bringup/envs/*/pyvenv.cfg",

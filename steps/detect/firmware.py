@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from steps.detect import pci
 from steps.detect.probes import Probes
-from steps.model.machine import Accelerator, Firmware, FirmwareSriov, SriovDevice
+from steps.model.hardware import Accelerator, Firmware, FirmwareSriov, SriovDevice
 
 if TYPE_CHECKING:
     from steps.host.base import Host

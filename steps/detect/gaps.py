@@ -11,7 +11,8 @@ from steps.detect.smi import Smi
 from steps.host.local import NO_ANSWER
 from steps.model.base import Record, phrase
 from steps.model.finding import Finding, StepKey
-from steps.model.machine import Accelerator, Driver, Firmware, GpuUser, Memory, Os
+from steps.model.hardware import Accelerator, Firmware, Memory
+from steps.model.software import Driver, GpuUser, Os
 
 _DENIED = "Permission denied"
 

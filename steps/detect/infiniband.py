@@ -7,7 +7,7 @@ import re
 from steps.detect import bridges, pci
 from steps.detect.pci import Device
 from steps.detect.probes import Probes
-from steps.model.machine import InfinibandPort, Network
+from steps.model.hardware import InfinibandPort, Network
 
 RDMA = "/sys/class/infiniband"
 

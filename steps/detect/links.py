@@ -6,7 +6,7 @@ import re
 
 from steps.detect.pci import Device
 from steps.detect.probes import Probes
-from steps.model.machine import Accelerator, Link
+from steps.model.hardware import Accelerator, Link
 
 TOPOLOGY = ("nvidia-smi", "topo", "-m")
 NVLINK = ("nvidia-smi", "nvlink", "--status")

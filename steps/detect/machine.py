@@ -31,7 +31,8 @@ from steps.detect import (
 )
 from steps.detect.probes import Probes
 from steps.host.base import Host
-from steps.model.machine import Machine, Ranks
+from steps.model.machine import Machine
+from steps.model.software import Ranks
 
 
 def detect(host: Host) -> Machine:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steps.catalog import guide
-from steps.model.machine import Accelerator, PcieLink
+from steps.model.hardware import Accelerator, PcieLink
 
 GIB = 1 << 30
 MIB = 1 << 20

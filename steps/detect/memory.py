@@ -6,7 +6,7 @@ import re
 
 from steps.detect.cpu import span
 from steps.detect.probes import Probes
-from steps.model.machine import Memory, MemoryNode
+from steps.model.hardware import Memory, MemoryNode
 
 _NODES = "/sys/devices/system/node"
 

@@ -10,7 +10,7 @@ from steps.detect.places import PLACES
 from steps.detect.probes import Probes
 from steps.host.base import Result
 from steps.host.rooted import version_key
-from steps.model.machine import Flavor, KernelModule
+from steps.model.software import Flavor, KernelModule
 
 MODULES = "/lib/modules"
 MODINFO = ("modinfo", "nvidia")

@@ -9,7 +9,7 @@ import msgspec
 
 from steps.host.local import USERS
 from steps.model.base import Record
-from steps.model.machine import GpuUser
+from steps.model.software import GpuUser
 
 if TYPE_CHECKING:
     from steps.host.base import Host

@@ -12,7 +12,7 @@ import msgspec
 from steps.detect import bridges, infiniband
 from steps.detect.pci import Device
 from steps.detect.probes import Probes
-from steps.model.machine import Network
+from steps.model.hardware import Network
 
 NET = "/sys/class/net"
 IP = ("ip", "-j", "addr")

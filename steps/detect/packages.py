@@ -6,7 +6,7 @@ import re
 from typing import Literal
 
 from steps.detect.probes import Probes
-from steps.model.machine import Package
+from steps.model.software import Package
 
 STATUS = "/var/lib/dpkg/status"
 _RPM = ("rpm", "-qa", "--queryformat", "%{NAME} %{VERSION}-%{RELEASE}\\n")

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from steps.detect.probes import Probes
 from steps.model.base import Record
-from steps.model.machine import PcieLink, Sriov
+from steps.model.hardware import PcieLink, Sriov
 
 DEVICES = "/sys/bus/pci/devices"
 ADDRESS = re.compile(r"^[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")

@@ -6,7 +6,7 @@ import re
 
 from steps.detect import pci
 from steps.detect.probes import Probes
-from steps.model.machine import Fan, Power, PowerLimit
+from steps.model.hardware import Fan, Power, PowerLimit
 
 _PACKAGES = "/sys/class/powercap"
 _PROFILE = "/sys/firmware/acpi/platform_profile"

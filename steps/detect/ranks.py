@@ -6,7 +6,7 @@ import re
 from typing import Literal
 
 from steps.detect.probes import Probes
-from steps.model.machine import Firewall, NcclFile, Ranks
+from steps.model.software import Firewall, NcclFile, Ranks
 
 UFW, FIREWALLD = ("ufw", "status", "verbose"), ("firewall-cmd", "--list-all-zones")
 NFTABLES, IPTABLES = ("nft", "list", "ruleset"), ("iptables", "-S", "INPUT")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from steps.detect.probes import Probes
-from steps.model.machine import RunFile
+from steps.model.software import RunFile
 
 KEPT = "/var/lib/nvidia-installer"
 """What the names begin with of what a removal keeps for its undo."""

@@ -12,7 +12,7 @@ from steps.detect.smi_values import SmiGpu, address, limit, mebibytes, percent, 
 from steps.host.base import Result
 from steps.host.local import NO_ANSWER
 from steps.model.base import Record
-from steps.model.machine import PcieLink
+from steps.model.hardware import PcieLink
 
 Trouble = Literal["mismatch", "no-driver", "no-devices", "no-permission", "failing"]
 TIMED_OUT = 124

@@ -6,7 +6,7 @@ import re
 
 from steps.detect import power
 from steps.model.base import Record
-from steps.model.machine import PcieLink, PowerLimit
+from steps.model.hardware import PcieLink, PowerLimit
 
 
 class SmiGpu(Record):

@@ -8,7 +8,7 @@ from steps.catalog import stack
 from steps.detect.packages import Packages
 from steps.detect.probes import Probes
 from steps.host.release import Release, release
-from steps.model.machine import Os
+from steps.model.software import Os
 
 ASKED = (("uname", "-a"), ("gcc", "--version"))
 _VIRTUALIZATION = ("systemd-detect-virt",)

@@ -8,7 +8,8 @@ from steps.catalog import linux
 from steps.detect import links, pci
 from steps.detect.packages import Packages
 from steps.detect.probes import Probes
-from steps.model.machine import Accelerator, Told
+from steps.model.hardware import Accelerator
+from steps.model.software import Told
 
 _LOADER_INFO = "/sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
 _PREFERENCE = "/sys/devices/system/cpu/cpu0/cpufreq/energy_performance_preference"

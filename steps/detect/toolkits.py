@@ -7,7 +7,7 @@ import re
 
 from steps.detect.packages import Packages
 from steps.detect.probes import Probes
-from steps.model.machine import Library, Toolkit
+from steps.model.software import Library, Toolkit
 
 _TOOLKIT_FILES = ("version.json", "version.txt", "bin/nvcc")
 NVCC = ("nvcc", "--version")

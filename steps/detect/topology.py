@@ -9,7 +9,8 @@ from steps.catalog import devices
 from steps.detect import ways
 from steps.detect.measures import card_link, link, short_name, speed
 from steps.model.base import Record
-from steps.model.machine import Accelerator, InfinibandPort, Machine, Network
+from steps.model.hardware import Accelerator, InfinibandPort, Network
+from steps.model.machine import Machine
 
 Kind = Literal["socket", "bridge", "gpu", "network"]
 CELLS = 39

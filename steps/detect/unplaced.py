@@ -8,7 +8,8 @@ from steps.detect import pci
 from steps.detect.probes import Probes
 from steps.detect.smi import Smi
 from steps.detect.smi_values import SmiGpu
-from steps.model.machine import Accelerator, Os, PcieLink
+from steps.model.hardware import Accelerator, PcieLink
+from steps.model.software import Os
 
 _COMPATIBLE = "/proc/device-tree/compatible"
 

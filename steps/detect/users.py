@@ -6,7 +6,8 @@ import msgspec
 
 from steps.detect.probes import Probes
 from steps.host.local import USERS
-from steps.model.machine import Accelerator, GpuUser
+from steps.model.hardware import Accelerator
+from steps.model.software import GpuUser
 
 _HELD = ("nvidia", "amdgpu", "habanalabs", "habanalabs_gaudi2")
 

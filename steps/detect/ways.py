@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from steps.catalog import devices, guide
 from steps.model.base import Record
-from steps.model.machine import Accelerator, Bridge, Machine
+from steps.model.hardware import Accelerator, Bridge
+from steps.model.machine import Machine
 
 
 def way(machine: Machine, card: Accelerator) -> tuple[Bridge, ...]:

@@ -15,9 +15,10 @@ from steps.compat.framework_plan import requirements
 from steps.compat.solve import recommend
 from steps.managers import python
 from steps.model.action import Run
-from steps.model.machine import Machine, Os
+from steps.model.machine import Machine
 from steps.model.plan import Target
 from steps.model.profile import Profile, answered
+from steps.model.software import Os
 from tests.test_training import fetching
 
 pytestmark = [pytest.mark.bench, pytest.mark.net, pytest.mark.long]

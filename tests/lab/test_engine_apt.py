@@ -22,8 +22,8 @@ from steps.managers import apt_repository, apt_state
 from steps.managers.base import Snapshot, manager
 from steps.model.action import ModuleBuilt, Write, installing
 from steps.model.base import Phrase
-from steps.model.machine import Package
 from steps.model.plan import Target
+from steps.model.software import Package
 from tests.engine_kit import ended, kill_runner, output, plan_of, statuses, wait_until
 from tests.lab import catalogue, modules
 from tests.lab.debs import Deb, File, pack

@@ -14,11 +14,13 @@ from steps.model.action import AnyAction, Packages, Run
 from steps.model.base import Words
 from steps.model.choice import Choice, Note, Option
 from steps.model.finding import Finding, StepKey
-from steps.model.machine import Accelerator, Cpu, Driver, Machine, Memory
+from steps.model.hardware import Accelerator, Cpu, Memory
+from steps.model.machine import Machine
 from steps.model.plan import Ahead as Whose
 from steps.model.plan import Plan, Target
 from steps.model.profile import DriverAnswers, MonitoringAnswers, Profile
 from steps.model.run import RunSummary
+from steps.model.software import Driver
 from steps.model.step import Step
 from steps.text import Language
 from tui.backend import Looked, Privilege

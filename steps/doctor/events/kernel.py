@@ -6,7 +6,7 @@ import re
 
 from steps.doctor.events.base import Event, parses
 from steps.doctor.told import Place
-from steps.model.machine import Flavor
+from steps.model.software import Flavor
 
 _VERSION = r"\d{3}\.\d+(?:\.\d+)*"
 

@@ -15,7 +15,7 @@ from steps.doctor.events.packages import Changed
 from steps.doctor.facts.packages import Packages, role
 from steps.doctor.told import CutFact, Fact, Place, fact
 from steps.model.base import Record
-from steps.model.machine import Flavor
+from steps.model.software import Flavor
 
 
 class Versions(Record):

@@ -22,8 +22,10 @@ from steps.doctor.events.python import CardUnfit
 from steps.doctor.evidence import Evidence
 from steps.doctor.together import all_cards
 from steps.model.base import Record
-from steps.model.machine import Accelerator, Driver, Machine, judged
+from steps.model.hardware import Accelerator
+from steps.model.machine import Machine, judged
 from steps.model.profile import answered
+from steps.model.software import Driver
 
 
 class Build(Record):
