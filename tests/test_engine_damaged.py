@@ -132,7 +132,7 @@ def test_a_runner_that_ran_out_of_descriptors_hears_again_when_there_are_some(st
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as caller:
             caller.connect(str(state / "sockets" / f"{handle.id}.sock"))
-            time.sleep(0.3)
+            time.sleep(0.8)  # longer than a command is silent before it is asked whether it waits
     finally:
         resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
     handle.pause()

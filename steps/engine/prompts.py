@@ -161,7 +161,9 @@ class PromptWatch:
         if self._asked is not None:
             self._carry(self._asked)
         elif self._session.silence() >= SILENCE:
-            self._seek()
+            # Where descriptors are short for a moment the command goes on, and the next turn looks again.
+            with contextlib.suppress(OSError):
+                self._seek()
 
     def close(self) -> None:
         """Take back a question of a command that has ended."""
