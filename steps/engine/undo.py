@@ -17,7 +17,7 @@ from steps.engine.journal import Unwritten
 from steps.engine.ledger import PathsBefore, paths_of
 from steps.engine.mounts import expect_mounted, mount_above
 from steps.engine.packages import PackagesBefore, changed, read_after, read_before, repair, return_folder, unreadable
-from steps.engine.since import asked_for_since, refuse_held_since
+from steps.engine.since import asked_for_since, forget_asked, refuse_held_since
 from steps.errors import BringupError
 from steps.managers.base import Installed, Kept, PackageManager, manager
 from steps.managers.preflight import check_return
@@ -102,6 +102,7 @@ def _packages(action: Packages, context: Context) -> Outcome:
         if outcome.status == "failed" and tool.snapshot(context.host) == early:
             # Nothing was done: what a person changes from now on is the person's for the next try.
             settings.forget_undo(action, context)
+            forget_asked(context, action)
     if outcome.status == "failed" or not asked:
         return outcome
     return msgspec.structs.replace(outcome, params={**outcome.params, "asked": " ".join(sorted(asked))})
