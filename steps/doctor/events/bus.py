@@ -113,8 +113,8 @@ class SurpriseDown(Event):
 
 
 @parses(
-    r"\[ ?5\] ?(?:SDES|Surprise Down(?: Error)?)\b|TLP Header: +(?:0x)?f{8}(?: +(?:0x)?f{8}){3}\b",
-    "] SDES", "Surprise Down", "TLP Header:",
+    r"\[ ?5\] (?:SDES|Surprise Down(?: Error)?)\b|TLP Header: +(?:0x)?f{8}(?: +(?:0x)?f{8}){3}\b",
+    "5] SDES", "Surprise Down", "TLP Header:",
     flags=re.IGNORECASE,
 )  # fmt: skip
 def surprise_down(found: re.Match[str], at: Place) -> SurpriseDown:

@@ -114,10 +114,13 @@ def library_listed(found: re.Match[str], at: Place) -> LibraryThere:
     return LibraryThere(place=at, name=f"lib{found['name']}.so.{found['major']}", major=int(found["major"]), kind=_kind(found["name"]))
 
 
+_CUDNN_FOLDERS = tuple(f"/{name}{behind}" for name in ("cudnn", "cuDNN") for behind in "-_/v156789")
+"""How such a path goes on behind the name: long words cost a log that has none of them almost nothing."""
+
+
 @parses(
     r"(?:^|[=:\s'\"])(?P<path>/(?:[^\s:'\"]*/)?cudnn[-_/]?v?(?P<major>[5-9]|1\d)(?:\.\d[\w.-]*)?/(?:lib|lib64)/?)(?=$|[:\s'\"])",
-    "cudnn",
-    "cuDNN",
+    *_CUDNN_FOLDERS,
     flags=re.IGNORECASE,
     typed=True,
 )

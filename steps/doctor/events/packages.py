@@ -277,7 +277,7 @@ def architectures_differ(found: re.Match[str], at: Place) -> ArchitecturesDiffer
 @parses(
     r"^[ \t]*(?P<package>[a-z0-9][\w.+-]*)(?::\w+)? ?: ?(?:Breaks|Casse|Beschädigt|Rompe|Ломает|破坏) ?[:：] ?(?P=package)(?::\w+)? "
     r"\(!= ?(?P<version>[^)\s]+)\)[^\n\d]*(?P<other>\d[\w.+~:-]*\w)",
-    "Breaks:", "Casse", "Beschädigt:", "Rompe:", "Ломает:", "破坏",
+    "Breaks:", ": Casse", "Beschädigt:", ": Rompe", "Ломает:", ": 破坏",
 )  # fmt: skip
 def architectures_differ_in_plan(found: re.Match[str], at: Place) -> ArchitecturesDiffer:
     """Recognise a line of apt's list, in some languages: a package breaks the same one of another architecture in another version."""

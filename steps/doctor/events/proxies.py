@@ -30,7 +30,7 @@ class ProxySet(Event):
     r"(?:\b(?:https?|all)_proxy\b|\b(?:HTTPS?|ALL)_PROXY\b|Acquire::https?::Proxy)(?:\"?[=: ]{1,3}['\"]?)"
     r"(?:https?|socks\w*)://(?:[^/@\s]{1,80}@)?(?P<peer>[\w.-]+:\d{2,5})|"
     r"^\[proxychains\] \w+ chain[. ]{1,9}(?P<chained>[\w.-]+:\d{2,5})",
-    "_proxy", "_PROXY", "::Proxy", "[proxychains]",
+    "http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "::Proxy", "[proxychains]",
     typed=True,
 )  # fmt: skip
 def proxy_set(found: re.Match[str], at: Place) -> ProxySet:
@@ -41,9 +41,9 @@ def proxy_set(found: re.Match[str], at: Place) -> ProxySet:
 @parses(
     r"\b(?:proxychains4?(?:-ng)?|tsocks|torsocks|torify) (?:-\S+ )*(?:sudo )?(?:apt|apt-get|dnf|yum|pip3?|conda)\b",
     "proxychains",
-    "tsocks",
+    "tsocks ",
     "torsocks",
-    "torify",
+    "torify ",
     typed=True,
 )
 def proxy_before(found: re.Match[str], at: Place) -> ProxySet:
