@@ -16,6 +16,7 @@ import pytest
 from steps.engine import client
 from steps.engine.folder import Refused
 from steps.engine.handle import launch
+from steps.engine.mounts import mount_above
 from steps.errors import PreflightError
 from steps.model.action import Command, Keep, RemovePath, Run, Write
 from steps.model.base import Phrase
@@ -124,6 +125,13 @@ def test_the_folder_of_an_environment_is_not_called_gone_with_its_disk(disk: Pat
     state = ended(handle)
     assert state.status == "undo-failed"
     assert state.actions["a.env"].error == Phrase(key="error.disk-gone.sentence", params={"path": str(disk)})
+
+
+def test_a_file_that_shows_another_device_than_its_folder_is_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # So it is on a layered system whose layers lie on two disks, as on one that was started from a stick.
+    monkeypatch.setattr(os.path, "ismount", lambda path: str(path) in (str(tmp_path / "conf"), str(tmp_path)))
+    (tmp_path / "conf").write_text("old")
+    assert mount_above(str(tmp_path / "conf"), "/") == str(tmp_path)
 
 
 # --- the clock --------------------------------------------------------------------------------------
