@@ -118,6 +118,23 @@ def test_what_lies_on_a_disk_that_is_not_mounted_is_not_said_to_be_taken_back(di
     assert (ended(handle).status, (disk / "conf").read_text(), env.exists()) == ("undone", "old", False)
 
 
+def test_what_is_kept_on_a_disk_that_is_not_mounted_is_not_called_gone(disk: Path, tmp_path: Path) -> None:
+    env, elsewhere = disk / "env", tmp_path / "elsewhere"
+    for folder in (env, elsewhere):
+        folder.mkdir()
+    (env / "version").write_text("first\n")
+    handle = ran(*keeping(env, "second"))
+    subprocess.run(("mount", "--move", str(disk), str(elsewhere)), check=True)
+    try:
+        handle.undo()
+        state = ended(handle)
+        assert state.actions["a.keep"].error == Phrase(key="error.disk-gone.sentence", params={"path": str(disk)})
+    finally:
+        subprocess.run(("mount", "--move", str(elsewhere), str(disk)), check=True)
+    handle.undo()
+    assert (ended(handle).status, (env / "version").read_text()) == ("undone", "first\n")
+
+
 def test_the_folder_of_an_environment_is_not_called_gone_with_its_disk(disk: Path) -> None:
     handle = ran(Run(id="a.env", title="t", argv=("mkdir", str(disk / "dl")), undo=(RemovePath(path=str(disk / "dl")),)))
     subprocess.run(("umount", str(disk)), check=True)
