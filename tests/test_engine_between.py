@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -230,6 +231,21 @@ def test_an_undo_waits_for_what_an_undo_before_it_left_at_work(tmp_path: Path) -
     enough.touch()
     state = ended(handle)
     assert (state.status, statuses(state), alone.exists()) == ("undone", {"a.one": "undone"}, False)
+
+
+def test_an_undo_does_not_wait_for_what_an_action_that_was_done_has_left_running(tmp_path: Path) -> None:
+    number, made = tmp_path / "number", tmp_path / "made"
+    script = 'touch "$2"; sleep 120 </dev/null >/dev/null 2>&1 & echo $! >"$1"'
+    undo = (RemovePath(path=str(made)),)
+    handle = ran(Run(id="a.one", title="t", argv=("sh", "-c", script, "sh", str(number), str(made)), undo=undo))
+    pid = int(number.read_text())
+    try:
+        os.kill(pid, 0)
+        handle.undo()
+        assert (ended(handle).status, made.exists()) == ("undone", False)
+        os.kill(pid, 0)
+    finally:
+        os.kill(pid, signal.SIGKILL)
 
 
 # --- a hand in its files ----------------------------------------------------------------------------
