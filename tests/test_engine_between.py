@@ -233,19 +233,40 @@ def test_an_undo_waits_for_what_an_undo_before_it_left_at_work(tmp_path: Path) -
     assert (state.status, statuses(state), alone.exists()) == ("undone", {"a.one": "undone"}, False)
 
 
-def test_an_undo_does_not_wait_for_what_an_action_that_was_done_has_left_running(tmp_path: Path) -> None:
+SERVES = 'touch "$2"; sleep 120 </dev/null >/dev/null 2>&1 & echo $! >"$1"'
+
+
+@pytest.fixture
+def serving(tmp_path: Path) -> Iterator[Run]:
+    """Return an action that makes a file and leaves a server running; it goes after the test."""
     number, made = tmp_path / "number", tmp_path / "made"
-    script = 'touch "$2"; sleep 120 </dev/null >/dev/null 2>&1 & echo $! >"$1"'
-    undo = (RemovePath(path=str(made)),)
-    handle = ran(Run(id="a.one", title="t", argv=("sh", "-c", script, "sh", str(number), str(made)), undo=undo))
-    pid = int(number.read_text())
-    try:
-        os.kill(pid, 0)
-        handle.undo()
-        assert (ended(handle).status, made.exists()) == ("undone", False)
-        os.kill(pid, 0)
-    finally:
-        os.kill(pid, signal.SIGKILL)
+    yield Run(id="a.one", title="t", argv=("sh", "-c", SERVES, "sh", str(number), str(made)), undo=(RemovePath(path=str(made)),))
+    # It ran until now.
+    os.kill(int(number.read_text()), signal.SIGKILL)
+
+
+def test_an_undo_does_not_wait_for_what_an_action_that_was_done_has_left_running(serving: Run, tmp_path: Path) -> None:
+    handle = ran(serving)
+    assert (tmp_path / "made").exists()
+    handle.undo()
+    assert (ended(handle).status, (tmp_path / "made").exists()) == ("undone", False)
+
+
+def test_a_run_begins_beside_what_an_action_that_was_done_has_left_running(serving: Run, tmp_path: Path) -> None:
+    enough = tmp_path / "enough"
+    cut = client.start(plan_of(serving, holds("a.two", enough)), sudo=None)
+    wait_until(cut, lambda state: statuses(state) == {"a.one": "done", "a.two": "running"})
+    kill_runner(cut)
+    enough.touch()
+    until_gone(int(Path(cut.folder, "output/a.two.session").read_text().split()[-1]))
+    assert ran(works("b.two")).state().status == "done"
+
+
+def until_gone(pid: int) -> None:
+    """Wait until a process has ended, whoever takes note of that."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and Path(f"/proc/{pid}").exists() and ") Z " not in Path(f"/proc/{pid}/stat").read_text():
+        time.sleep(0.02)
 
 
 # --- a hand in its files ----------------------------------------------------------------------------
