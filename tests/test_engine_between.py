@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ import pytest
 from steps.engine import client
 from steps.engine.folder import Refused
 from steps.engine.handle import launch
+from steps.engine.mounts import mount_above
 from steps.errors import PreflightError
 from steps.model.action import Command, Keep, RemovePath, Run, Write
 from steps.model.base import Phrase
@@ -117,6 +119,23 @@ def test_what_lies_on_a_disk_that_is_not_mounted_is_not_said_to_be_taken_back(di
     assert (ended(handle).status, (disk / "conf").read_text(), env.exists()) == ("undone", "old", False)
 
 
+def test_what_is_kept_on_a_disk_that_is_not_mounted_is_not_called_gone(disk: Path, tmp_path: Path) -> None:
+    env, elsewhere = disk / "env", tmp_path / "elsewhere"
+    for folder in (env, elsewhere):
+        folder.mkdir()
+    (env / "version").write_text("first\n")
+    handle = ran(*keeping(env, "second"))
+    subprocess.run(("mount", "--move", str(disk), str(elsewhere)), check=True)
+    try:
+        handle.undo()
+        state = ended(handle)
+        assert state.actions["a.keep"].error == Phrase(key="error.disk-gone.sentence", params={"path": str(disk)})
+    finally:
+        subprocess.run(("mount", "--move", str(elsewhere), str(disk)), check=True)
+    handle.undo()
+    assert (ended(handle).status, (env / "version").read_text()) == ("undone", "first\n")
+
+
 def test_the_folder_of_an_environment_is_not_called_gone_with_its_disk(disk: Path) -> None:
     handle = ran(Run(id="a.env", title="t", argv=("mkdir", str(disk / "dl")), undo=(RemovePath(path=str(disk / "dl")),)))
     subprocess.run(("umount", str(disk)), check=True)
@@ -124,6 +143,13 @@ def test_the_folder_of_an_environment_is_not_called_gone_with_its_disk(disk: Pat
     state = ended(handle)
     assert state.status == "undo-failed"
     assert state.actions["a.env"].error == Phrase(key="error.disk-gone.sentence", params={"path": str(disk)})
+
+
+def test_a_file_that_shows_another_device_than_its_folder_is_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # So it is on a layered system whose layers lie on two disks, as on one that was started from a stick.
+    monkeypatch.setattr(os.path, "ismount", lambda path: str(path) in (str(tmp_path / "conf"), str(tmp_path)))
+    (tmp_path / "conf").write_text("old")
+    assert mount_above(str(tmp_path / "conf"), "/") == str(tmp_path)
 
 
 # --- the clock --------------------------------------------------------------------------------------
@@ -205,6 +231,42 @@ def test_an_undo_waits_for_what_an_undo_before_it_left_at_work(tmp_path: Path) -
     enough.touch()
     state = ended(handle)
     assert (state.status, statuses(state), alone.exists()) == ("undone", {"a.one": "undone"}, False)
+
+
+SERVES = 'touch "$2"; sleep 120 </dev/null >/dev/null 2>&1 & echo $! >"$1"'
+
+
+@pytest.fixture
+def serving(tmp_path: Path) -> Iterator[Run]:
+    """Return an action that makes a file and leaves a server running; it goes after the test."""
+    number, made = tmp_path / "number", tmp_path / "made"
+    yield Run(id="a.one", title="t", argv=("sh", "-c", SERVES, "sh", str(number), str(made)), undo=(RemovePath(path=str(made)),))
+    # It ran until now.
+    os.kill(int(number.read_text()), signal.SIGKILL)
+
+
+def test_an_undo_does_not_wait_for_what_an_action_that_was_done_has_left_running(serving: Run, tmp_path: Path) -> None:
+    handle = ran(serving)
+    assert (tmp_path / "made").exists()
+    handle.undo()
+    assert (ended(handle).status, (tmp_path / "made").exists()) == ("undone", False)
+
+
+def test_a_run_begins_beside_what_an_action_that_was_done_has_left_running(serving: Run, tmp_path: Path) -> None:
+    enough = tmp_path / "enough"
+    cut = client.start(plan_of(serving, holds("a.two", enough)), sudo=None)
+    wait_until(cut, lambda state: statuses(state) == {"a.one": "done", "a.two": "running"})
+    kill_runner(cut)
+    enough.touch()
+    until_gone(int(Path(cut.folder, "output/a.two.session").read_text().split()[-1]))
+    assert ran(works("b.two")).state().status == "done"
+
+
+def until_gone(pid: int) -> None:
+    """Wait until a process has ended, whoever takes note of that."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and Path(f"/proc/{pid}").exists() and ") Z " not in Path(f"/proc/{pid}/stat").read_text():
+        time.sleep(0.02)
 
 
 # --- a hand in its files ----------------------------------------------------------------------------

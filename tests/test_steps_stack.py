@@ -309,13 +309,15 @@ def test_a_driver_of_nvidia_s_installer_is_kept_before_its_uninstaller_runs_and_
     actions = planned(own, profile(driver_branch="580", driver_flavor="open", driver_source="distro"))
     order = list(actions)
     assert order.index("driver.uninstall-keep") < order.index("driver.uninstall") < order.index("driver.install")
-    listed, keep, away = (actions[f"driver.uninstall{part}"] for part in ("-list", "-keep", ""))
+    listed, whole, keep, away = (actions[f"driver.uninstall{part}"] for part in ("-list", "-all", "-keep", ""))
     assert isinstance(listed, Write)
+    assert isinstance(whole, Run)
     assert isinstance(keep, Run)
     assert isinstance(away, Run)
     assert (listed.text, listed.path) == ("\n".join((*files, "")), "/var/lib/nvidia-installer-2.disabled.list")
     archive = "/var/lib/nvidia-installer-2.disabled.tar"
-    assert {archive, listed.path} <= {*keep.argv}
+    assert {listed.path, "/var/lib/nvidia/log"} <= {*whole.argv}
+    assert {archive, *(step.path for step in whole.undo if isinstance(step, RemovePath))} <= {*keep.argv}
     assert keep.undo == (RemovePath(path=archive),)
     assert away.argv == ("/usr/bin/nvidia-uninstall", "--silent")
     back, *index = (step.argv for step in away.undo if isinstance(step, Command))

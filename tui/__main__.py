@@ -251,8 +251,7 @@ def _console(asked: Mapping[str, Any], language: Language) -> Console:
 
     if asked.get("json"):
         sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # JSON is UTF-8 in every locale
-        return Console(_asked(asked, language), _print, lambda line: _say(line, sys.stderr))
-    return Console(_asked(asked, language), _say, lambda line: _say(line, sys.stderr))
+    return Console(_asked(asked, language), _say, lambda line: _say(line, sys.stderr), _print)
 
 
 def _say(line: str, stream: TextIO | None = None) -> None:
@@ -261,8 +260,7 @@ def _say(line: str, stream: TextIO | None = None) -> None:
     if to.isatty():
         from tui.folding import folded
 
-        columns = os.get_terminal_size(to.fileno()).columns
-        rows = [row for part in line.split("\n") for row in folded(part, columns)]
+        rows = folded(line, os.get_terminal_size(to.fileno()).columns)
     for row in rows:
         _print(row, stream)
 

@@ -10,20 +10,24 @@ _LEAST = 40
 """Columns below which the terminal itself breaks better."""
 _GAP = re.compile(r"(?<=\S) {2,}(?=\S)")
 _WORD = re.compile(r"[!-~]+")
-_COMMAND = ("$ ", "# ")
-"""What opens a command to copy: a line break of ours would end it."""
+_COMMAND = re.compile(r" *[\w.:@-]*[$#] ")
+"""What opens a command to copy, after the name of a machine maybe: a line break of ours would end it."""
 
 
-def folded(line: str, columns: int) -> list[str]:
-    """Return a line in rows of at most `columns` cells; a command stays whole, and so does a word that is longer than a row."""
-    inner = line.lstrip(" ")
-    indent = len(line) - len(inner)
-    if columns < _LEAST or width(line) <= columns or inner.startswith(_COMMAND):
+def folded(text: str, columns: int) -> list[str]:
+    """Return a text in rows of at most `columns` cells; a command stays whole, its script's lines too, and a word longer than a row."""
+    lines = text.split("\n")
+    return lines if _COMMAND.match(text) else [row for line in lines for row in _rows(line, columns)]
+
+
+def _rows(line: str, columns: int) -> list[str]:
+    indent = len(line) - len(line.lstrip(" "))
+    if columns < _LEAST or width(line) <= columns:
         return [line]
     gaps = [gap.end() for gap in _GAP.finditer(line)]
     # A line of columns goes on below its last column, as long as that leaves the column half of the row.
     at = max((gap for gap in gaps if width(line[:gap]) <= columns // 2), default=indent)
-    if line[at:].startswith(_COMMAND):
+    if _COMMAND.match(line, at):
         return [line]
     late = next((gap for gap in gaps if gap > at), None)
     if late is not None and at == indent:

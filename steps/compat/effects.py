@@ -17,9 +17,9 @@ WAYS = 9
 """How many ways have a digit."""
 _TITLES = {"torch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX"}
 _BESIDE = ("torchvision", "torchaudio")
+"""Packages that follow PyTorch and need no word of their own."""
 _STACK = frozenset({"driver", "toolkit", "environment", "frameworks"})
 """Tables of answers that can change each other: of any other row it goes without saying that they stay."""
-"""Packages that follow PyTorch and need no word of their own."""
 
 
 class Change(Record):

@@ -12,7 +12,9 @@ KEPT = "/var/lib/nvidia-installer"
 """What the names begin with of what a removal keeps for its undo."""
 _FOLDER = "/var/lib/nvidia"
 """Where the installer keeps the list of its files, and those that it replaced."""
-_LEFTOVERS = ("/usr/bin/nvidia-uninstall", "/usr/bin/nvidia-installer", "/var/log/nvidia-installer.log", f"{_FOLDER}/log")
+LIST = f"{_FOLDER}/log"
+"""The list; it is for root alone, and so is its folder (`BACKUP_LOG_PERMS` in NVIDIA/nvidia-installer backup.c)."""
+_LEFTOVERS = ("/usr/bin/nvidia-uninstall", "/usr/bin/nvidia-installer", "/var/log/nvidia-installer.log", LIST)
 _LIBRARIES = ("/usr/lib/*-linux-gnu/lib*", "/usr/lib64/lib*", "/usr/lib/lib*")
 _MODULES = ("/lib/modules/*/kernel/drivers/video/nvidia*.ko*", "/lib/modules/*/updates/dkms/nvidia*.ko*")
 
@@ -35,8 +37,8 @@ def run_file(host: Probes, version: str | None, uninstaller: str | None = None) 
 
 
 def _written(host: Probes, version: str) -> Iterator[str]:
-    """Yield what the installer is known to have written: its traces, what its list names, and files of its version."""
-    listed = re.findall(r"(?:^|\s)(/[\w./+-]+)$", host.read(f"{_FOLDER}/log") or "", re.MULTILINE)
+    """Yield what the installer is known to have written: its traces, what its list names where we may read it, and files of its version."""
+    listed = re.findall(r"(?:^|\s)(/[\w./+-]+)$", host.read(LIST) or "", re.MULTILINE)
     for path in (*leftovers(host), *listed):
         if host.exists(path) and "/../" not in path and not path.startswith(f"{_FOLDER}/"):
             yield path

@@ -8,6 +8,7 @@ from steps.engine.command import judge, run_command
 from steps.engine.context import Context, Outcome, failed
 from steps.engine.durable import make_folder, write_whole
 from steps.engine.files import real_path, take_away
+from steps.engine.mounts import expect_mounted, mount_above
 from steps.errors import PreflightError
 from steps.model.action import Keep
 from steps.model.base import Record, phrase
@@ -25,6 +26,8 @@ class Kept(Record):
     kept: str
     bytes: int | None = None
     """How much the original took before it was copied; `None` where that was not counted."""
+    mount: str | None = None
+    """The mount point that it lies on; `None` for the system's own disk."""
 
     @property
     def partial(self) -> str:
@@ -46,7 +49,8 @@ def keep(action: Keep, context: Context) -> Outcome:
         path = action.path if action.moves else real_path(action.path, context.host)
         # Beside the thing itself, not beside a link to it: a rename needs one file system.
         beside = msgspec.structs.replace(action, path=path).kept(context.folder.id)
-        state = Kept(path=path, kept=beside, bytes=None if action.moves else _size(path, context))
+        size = None if action.moves else _size(path, context)
+        state = Kept(path=path, kept=beside, bytes=size, mount=mount_above(path, context.host.root))
         if not _is_there(state.path, context):
             raise PreflightError("keep-nothing", path=state.path)
         if _is_there(state.kept, context):
@@ -101,6 +105,7 @@ def bring_back(action: Keep, context: Context) -> Outcome:
     state = _known(action, context)
     if state is None:
         return Outcome(status="kept")
+    expect_mounted(state.mount)
     if _is_there(state.partial, context):
         take_away(action, state.partial, context)
     replaced, begun = state.replaced(moves=action.moves), context.folder.kept(action.id) / "begun"
@@ -124,6 +129,7 @@ def let_go(action: Keep, context: Context) -> Outcome:
     state = _known(action, context)
     if state is None:
         return Outcome(status="kept")
+    expect_mounted(state.mount)
     for path in (state.partial, state.kept):
         if _is_there(path, context):
             take_away(action, path, context)

@@ -14,7 +14,8 @@ def mount_above(path: str, root: str) -> str | None:
     top = Path(root)
     # Links of a mounted system lead within it, and not where we would follow them.
     at = Path(os.path.realpath(path)) if root == "/" else top / path.lstrip("/")
-    above = (folder for folder in (at, *at.parents) if folder != top and top in folder.parents)
+    # Folders only: on a layered system, as one from a USB stick, a plain file shows another device than the folder that it lies in.
+    above = (folder for folder in (at, *at.parents) if folder != top and top in folder.parents and folder.is_dir())
     return next((str(folder) for folder in above if os.path.ismount(folder)), None)
 
 

@@ -70,8 +70,10 @@ def left_by_others(folder: RunFolder, root: str, others: Iterable[RunFolder]) ->
             plan, state = other.read_plan(), journal.fold(journal.read(other.journal)[0])
             if plan.target.rehearsal or plan.target.root != root or journal.is_over(state):
                 continue
+            # What an action that was done has left running is no half of it, and may run for ever; an undo works on what was done.
+            done = {one.id for one in state.actions.values() if one.ended is not None and state.undoing_since is None}
             for action in plan.actions:
-                if pids := left_at_work(other, action.id):
+                if action.id not in done and (pids := left_at_work(other, action.id)):
                     return other.id, pids[0]
     return None
 

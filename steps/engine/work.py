@@ -275,8 +275,10 @@ class Runner:
 
     def _taken_back(self, action: AnyAction) -> Outcome:
         """Take back one action of an undo; a fault of ours is written down before it ends us, for the run must not seem cut off."""
-        # What an undo that was killed had begun goes on without it, and two at once would break what they do.
-        wait_for(self._context, action.id)
+        if self._before.undoing_since is not None:
+            # What an undo that was killed had begun goes on without it, and two at once would break what they do. Before the first undo
+            # only what was cut off is waited for: a server that an action which was done has left running may never end.
+            wait_for(self._context, action.id)
         try:
             return undo.take_back(action, self._context)
         except Unwritten:

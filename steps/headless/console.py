@@ -27,16 +27,18 @@ class Asked(Record):
 
 
 class Console:
-    """Where a verb writes: facts to `out`, messages to `err`."""
+    """Where a verb writes: facts to `out`, messages to `err`, and what is to be copied, whose lines stay as they are, to `whole`."""
 
-    def __init__(self, asked: Asked, out: Write, err: Write) -> None:
+    def __init__(self, asked: Asked, out: Write, err: Write, whole: Write | None = None) -> None:
+        """Without a `whole`, `out` leaves lines as they are."""
         self.asked = asked
         self.out = out
         self.err = err
+        self.whole = whole or out
 
     def document(self, shape: documents.Document) -> None:
         """Write one JSON document."""
-        self.out(documents.encode(shape))
+        self.whole(documents.encode(shape))
 
     def lines(self, written: Iterable[str]) -> None:
         """Write readable lines."""

@@ -66,9 +66,9 @@ def report(console: Console, environ: Mapping[str, str], path: str | None) -> in
             "findings": [documents.finding(one, asked.language) for one in told.findings],
             "run": None if told.run is None else _run_document(told.run),
         }
-        console.out(clean(documents.encode(documents.document("report", body))))
+        console.whole(clean(documents.encode(documents.document("report", body))))
     elif path is None:
-        console.out(markdown(made).rstrip("\n"))
+        console.whole(markdown(made).rstrip("\n"))
     return DONE
 
 

@@ -122,7 +122,7 @@ def verify(console: Console, environ: Mapping[str, str], *, of_run: bool = False
     else:
         console.lines(lines.verdict(rungs, asked.language))
         if of_run:
-            console.out(documents.encode(documents.verdict(rungs, found, asked.language), indent=-1))
+            console.whole(documents.encode(documents.verdict(rungs, found, asked.language), indent=-1))
     return PROOF_FAILED if reach(rungs) == "failed" else DONE
 
 

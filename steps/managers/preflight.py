@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
 
@@ -51,7 +50,7 @@ def check_return(action: Packages, simulation: Simulation, may_go: frozenset[str
     _spare_protected(simulation, kernel, came=may_go)
     others = [name for name in simulation.removed if name not in may_go]
     if others:
-        raise PreflightError("undo-removes", packages=" ".join(others), count=len(others))
+        raise PreflightError("undo-removes", packages=" ".join(others))
 
 
 def check(
@@ -70,7 +69,7 @@ def check(
     if simulation.problem is not None:
         raise PreflightError("packages-refused", action=action.id, reason=text.say("en", simulation.problem))
     _spare_protected(simulation, kernel)
-    _refuse_others(simulation, lambda name: any(fnmatchcase(name.partition(":")[0], allowed) for allowed in action.may_remove))
+    _refuse_others(simulation, action)
     _respect_holds(simulation, held)
     _refuse_older(simulation, action)
     check_space(simulation, host, aside)
@@ -85,9 +84,9 @@ def _spare_protected(simulation: Simulation, kernel: str | None, came: frozenset
         raise PreflightError("removal-protected", package=name, reason=reason)
 
 
-def _refuse_others(simulation: Simulation, allowed: Callable[[str], bool]) -> None:
-    """Raise when the transaction would remove a package that is not `allowed` to go."""
-    unexpected = [name for name in simulation.removed if not allowed(name)]
+def _refuse_others(simulation: Simulation, action: Packages) -> None:
+    """Raise when the transaction would remove a package that the action does not let go."""
+    unexpected = [name for name in simulation.removed if not any(fnmatchcase(name.partition(":")[0], one) for one in action.may_remove)]
     if unexpected:
         raise PreflightError("removal-refused", packages=" ".join(unexpected), count=len(unexpected))
 

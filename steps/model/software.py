@@ -55,7 +55,10 @@ class RunFile(Record):
 
     uninstaller: str
     files: tuple[str, ...] = ()
-    """Files and folders that it is known to have written, the uninstaller too; of one that was replaced in part, not all are its own."""
+    """Files and folders that it is known to have written, the uninstaller too; root may read of more in its list.
+
+    Of a driver that was replaced in part, not all are its own.
+    """
     kept: tuple[str, ...] = ()
     """Names under which an earlier removal keeps such files for its undo."""
 

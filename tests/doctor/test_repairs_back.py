@@ -217,7 +217,7 @@ def test_what_an_earlier_repair_keeps_of_the_installer_is_not_written_over(there
     found = steps(seen({}, files), "module-from-other-install", loaded="550.54.14")
     keep = actions(found, "uninstall-keep")
     (uninstall,) = actions(found, "uninstall")
-    assert [path for action in keep for path in paths_of(action)] == [f"{name}.disabled.list", f"{name}.disabled.tar"]
+    assert [path for action in keep for path in paths_of(action)] == [f"{name}.disabled.{what}" for what in ("list", "all", "tar")]
     assert f"{name}.disabled.tar" in takes_back(uninstall)[0]
 
 

@@ -248,7 +248,7 @@ async def test_what_an_undo_keeps_is_counted_beside_what_it_takes_back(tmp_path:
             run.action(action, "undone", started=22, seconds=38)
         run.action("system.return", "kept", started=0, seconds=21)
         run.now_is("undone", code=0, ended=START + 500)
-        await until(pilot, lambda: shows(app, "3 steps taken back, 1 had nothing to undo"))
+        await until(pilot, lambda: shows(app, "3 steps taken back, 1 left as is"))
 
 
 async def test_what_no_undo_takes_back_is_said_in_place_of_all_is_as_it_was(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ _SETTINGS = re.compile(r"(?:/etc|/usr/lib|/lib)/modprobe\.d/[\w.+-]+\.conf")
 
 
 def _remarked(seen: Evidence, key: str, wanted: Callable[[Setting], bool]) -> tuple[Step, ...]:
-    """Return what turns modprobe's settings into remarks, file by file; a person's where such a file was not seen itself."""
+    """Return what comments modprobe's settings out, file by file; a person's where such a file was not seen itself."""
     files: dict[str, set[str]] = {}
     for one in filter(wanted, seen.modules.settings):
         if _SETTINGS.fullmatch(one.place.source):

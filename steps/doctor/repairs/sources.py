@@ -98,7 +98,7 @@ def _without(seen: Evidence, url: str, *, but: str | None = None) -> tuple[Step,
 
 
 def _disabled(seen: Evidence, path: str, url: str) -> Step:
-    """Return what makes one file say nothing of an archive: the file goes aside, or its lines become remarks where it names others too."""
+    """Return what makes one file say nothing of an archive: the file goes aside, or its lines become comments where it names others too."""
     others = [source for source in seen.repositories if source.place.source == path and not _same(source.url, url)]
     if not others and path.startswith("/etc/apt/sources.list.d/"):
         return aside("entry-aside", path, url=url)
