@@ -37,7 +37,7 @@ def system(host: Probes, packages: Packages) -> Os:
         gcc=_gcc(host),
         init=host.line("/proc/1/comm"),
         virtualization=virtualization,
-        container=_container(host),
+        container=container(host),
         wsl=wsl,
     )
 
@@ -117,12 +117,20 @@ def _hypervisor_question(host: Probes) -> tuple[str, ...]:
 
 def _marked_container(host: Probes) -> str | None:
     """Return the container that says itself which one it is."""
-    if host.exists("/.dockerenv"):
-        return "docker"
-    return "podman" if host.exists("/run/.containerenv") else host.line("/run/systemd/container")
+    marked = next((kind for path, kind in _MARKS if host.exists(path)), None)
+    return marked or host.line("/run/systemd/container")
 
 
-def _container(host: Probes) -> str | None:
+_MARKS = (
+    ("/.dockerenv", "docker"),
+    ("/run/.containerenv", "podman"),
+    ("/var/run/secrets/kubernetes.io", "kubernetes"),
+    ("/.singularity.d", "apptainer"),
+)
+"""What the engines leave in a container; Kubernetes' own engines leave nothing but the account of the pod."""
+
+
+def container(host: Probes) -> str | None:
     """Return the container we are in, "none" when the root file system is a real one."""
     told = _marked_container(host)
     if told is not None:

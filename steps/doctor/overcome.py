@@ -13,7 +13,7 @@ from steps.doctor.events.nvml import NvmlError
 from steps.doctor.events.outcomes import Booted, CardsListed, Proceeded, Reached, SetUp
 from steps.doctor.events.proxies import TlsFailed
 from steps.doctor.events.repositories import BadSignature, Failed, HashMismatch, KeyMissing, NoRelease
-from steps.doctor.events.runs import Locked
+from steps.doctor.events.runs import Locked, PipRan
 from steps.doctor.events.typed import Command
 
 _OF_REPOSITORIES = (KeyMissing, BadSignature, HashMismatch, NoRelease, Failed, TlsFailed)
@@ -32,6 +32,8 @@ def in_log_overcome(events: Events) -> Callable[[Event], bool]:
     def over(event: Event) -> bool:
         if isinstance(event, Locked):
             return any(_unlocked(events, event, done) for done in _behind((*events.all(SetUp), *events.all(Proceeded)), event))
+        if isinstance(event, TlsFailed) and "Retrying (Retry(" in event.place.text and _behind(events.all(PipRan), event):
+            return True
         if isinstance(event, _OF_REPOSITORIES):
             return any(_answers(events, event, event.url, one) for one in _behind(events.all(Reached), event))
         # What fails inside of a container is not mended by a card that the host lists.

@@ -105,9 +105,17 @@ def unexplained(seen: Evidence, harmless: dict[str, Candidate]) -> Diagnosis | N
 
     One whose meaning is known goes before those that merely end the log.
     """
-    quoted = {told.place.text for one in harmless.values() for told in one.facts}
+    facts = [told for one in harmless.values() for told in one.facts]
+    quoted = {told.place.text for told in facts}
+    # Of many alike a rule quotes the first ones only.
+    known = {told.number for told in facts if isinstance(told, Xid)}
     lines = [event for kind in _ALARMS for event in seen.all(kind) if event.place.source in seen.handed]
-    strange = [event for event in lines if not any(event.place.text in text or text in event.place.text for text in quoted)]
+    strange = [
+        event
+        for event in lines
+        if not (isinstance(event, Xid) and event.number in known)
+        and not any(event.place.text in text or text in event.place.text for text in quoted)
+    ]
     if not strange:
         return None
     last = max(strange, key=lambda event: (_meaning(event) is not None, event.place.order))

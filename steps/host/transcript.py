@@ -57,8 +57,9 @@ def session(text: str) -> Session:
     listed: list[tuple[str, ...]] = []
     for line, output, ended in (*_sections(text), *_steps(text)):
         words = _words(line)
-        if words[:1] == ("lspci",) and _NVIDIA.search(line):
-            if ended and not output.strip():
+        every = words[:1] == ("lspci",) and _asks_for_all(line)
+        if every or (words[:1] == ("lspci",) and _NVIDIA.search(line)):
+            if every and ended and not output.strip():
                 # Asked again, the bus has no card any more: what it listed earlier is past.
                 for argv in listed:
                     commands.pop(argv, None)
@@ -74,6 +75,30 @@ def session(text: str) -> Session:
         else:
             _answer(commands, words, output)
     return Session(commands, files)
+
+
+_OF_MAKER = re.compile(r"(?:-d)?10de:\*?(?::(?:03\w*|\*)?)?", re.IGNORECASE)
+"""How lspci is asked for the devices of NVIDIA, or for its display controllers."""
+
+
+def _asks_for_all(line: str) -> bool:
+    """Return whether a line asks the bus for every device of NVIDIA's: what was asked of them besides may well be empty."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|")
+    lexer.whitespace_split = True
+    try:
+        words = list(lexer)
+    except ValueError:
+        return False
+    chosen = any(_OF_MAKER.fullmatch(word) for word in words)
+    if "|" not in words:
+        return chosen
+    filtered = words[words.index("|") + 1 :]
+    patterns = [word for word in filtered[1:] if not word.startswith("-") and not word.isdigit()]
+    if chosen or filtered[:1] not in (["grep"], ["egrep"]) or len(patterns) != 1 or "-v" in filtered:
+        return False
+    # lspci writes the maker in capitals.
+    alike = any(re.fullmatch(r"-\w*i\w*|--ignore-case", word) for word in filtered)
+    return "NVIDIA" in re.split(r"\\?\|", patterns[0].upper() if alike else patterns[0])
 
 
 def _answer(commands: dict[tuple[str, ...], str], words: tuple[str, ...], output: str) -> None:

@@ -65,6 +65,15 @@ def test_lanes_that_nobody_can_give_back_are_no_fault(changes: dict[str, Any], e
 SWITCH = "/sys/devices/pci0000:00/0000:00:02.0"
 
 
+def behind_switches(service: str, more: dict[str, dict[str, Any]], *, there: bool = True) -> str | None:
+    """Return what is said of a working card of a board with NVSwitch, whose fabric manager systemd says this of."""
+    chip = {f"{SWITCH}/vendor": "0x10de\n", f"{SWITCH}/device": "0x22a3\n", f"{SWITCH}/class": "0x068000\n"} if there else {}
+    links = {"/sys/bus/pci/devices/0000:00:02.0": "../../../devices/pci0000:00/0000:00:02.0"} if there else {}
+    asked = {"systemctl is-active nvidia-fabricmanager": {"stdout": service, "status": 0 if service == "active\n" else 3}}
+    files, commands = {**chip, **more.get("files", {})}, {**asked, **more.get("commands", {})}
+    return cause(width=16, pci_id="10de:2330", files=files, links=links, commands=commands)
+
+
 @pytest.mark.parametrize(
     ("service", "there", "expected"),
     [("inactive\n", True, "fabricmanager-not-running"), ("active\n", True, "none"), ("inactive\n", False, "none")],
@@ -72,7 +81,29 @@ SWITCH = "/sys/devices/pci0000:00/0000:00:02.0"
 def test_behind_switches_a_fabric_manager_that_does_not_run_is_a_fault_before_anybody_tried(
     service: str, there: bool, expected: str
 ) -> None:
-    files = {f"{SWITCH}/vendor": "0x10de\n", f"{SWITCH}/device": "0x22a3\n", f"{SWITCH}/class": "0x068000\n"} if there else {}
-    links = {"/sys/bus/pci/devices/0000:00:02.0": "../../../devices/pci0000:00/0000:00:02.0"} if there else {}
-    asked = {"systemctl is-active nvidia-fabricmanager": {"stdout": service, "status": 0 if service == "active\n" else 3}}
-    assert cause(width=16, pci_id="10de:2330", files=files, links=links, commands=asked) == expected
+    assert behind_switches(service, {}, there=there) == expected
+
+
+READY = """\
+==============NVSMI LOG==============
+
+Driver Version                            : 580.95.05
+Attached GPUs                             : 1
+GPU 00000000:01:00.0
+    Fabric
+        State                             : Completed
+        Status                            : Success
+"""
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"files": {"/run/nvidia/driver/etc/os-release": "ID=ubuntu\n"}},
+        {"commands": {"ps -eo pid,ppid,stat,args": {"stdout": "  77 1 Sl /usr/bin/nv-fabricmanager -c /etc/fm.cfg\n", "status": 0}}},
+        {"commands": {"nvidia-smi -q": {"stdout": READY, "status": 0}}},
+    ],
+    ids=["operator", "process", "ready"],
+)
+def test_switches_that_somebody_else_manages_need_no_service(more: dict[str, dict[str, Any]]) -> None:
+    assert behind_switches("inactive\n", more) == "none"

@@ -10,13 +10,14 @@ from steps.doctor.events.base import Event
 from steps.doctor.events.builds import CompilerRefused
 from steps.doctor.events.cleaning import unwrapped
 from steps.doctor.events.containers import NoGpuRuntime
-from steps.doctor.events.cuda import DriverOld
+from steps.doctor.events.cuda import ContextForbidden, DriverOld
 from steps.doctor.events.driver_files import DriverFile
 from steps.doctor.events.libraries import LibraryThere
+from steps.doctor.events.peers import P2pSwitch
 from steps.doctor.events.proxies import ProxySet, TlsFailed
 from tests.doctor import kit
 
-TABLE: tuple[tuple[str, type[Event], dict[str, Any]], ...] = (
+TABLE: tuple[tuple[str, type[Event], dict[str, Any] | None], ...] = (
     ("$ export HTTPS_PROXY=http://10.1.2.3:3128", ProxySet, {"peer": "10.1.2.3:3128"}),
     ("ENV https_proxy http://proxy.example:8080", ProxySet, {"peer": "proxy.example:8080"}),
     ('Acquire::http::Proxy "http://me:word@proxy.example:8080/";', ProxySet, {"peer": "proxy.example:8080"}),
@@ -54,6 +55,17 @@ TABLE: tuple[tuple[str, type[Event], dict[str, Any]], ...] = (
         {"path": "/usr/lib/x86_64-linux-gnu/libcuda.so.535.183.01", "version": "535.183.01", "refused": True},
     ),
     ("Loading /usr/lib/wsl/lib/libcuda.so.1 now", DriverFile, {"path": "/usr/lib/wsl/lib/libcuda.so.1"}),
+    ("$ NCCL_P2P_DISABLE=1 torchrun train.py", P2pSwitch, {"helps": None}),
+    ("$ NCCL_P2P_DISABLE=1 mpirun ./run.sh --ok", P2pSwitch, {"helps": None}),
+    ("with NCCL_P2P_DISABLE=1 it works.", P2pSwitch, {"helps": True}),
+    ("cuCtxCreate took 800 us", ContextForbidden, None),
+    ("cuCtxCreate_v2 returned error 800", ContextForbidden, {}),
+    ("LD_LIBRARY_PATH=/usr/local/cudnn-10.1/lib64", LibraryThere, None),
+    (
+        'Get "https://10.0.0.5:5000/v2/": read tcp 10.0.0.2:5555->10.0.0.5:5000: TLS handshake timeout',
+        TlsFailed,
+        {"url": "https://10.0.0.5:5000/v2/"},
+    ),
     ("  132 | #error -- unsupported GNU version! gcc versions later than 12 are", CompilerRefused, {"header": None, "newest": 12}),
     ("  88 | #error -- unsupported GNU version! gcc 4.9 and up are not supported!", CompilerRefused, {"header": None, "newest": 4}),
     ("  90 | #error -- unsupported clang version! clang version must be less than 17", CompilerRefused, {"header": None, "newest": 16}),
@@ -61,8 +73,8 @@ TABLE: tuple[tuple[str, type[Event], dict[str, Any]], ...] = (
 
 
 @pytest.mark.parametrize(("text", "kind", "wanted"), TABLE, ids=[f"{kind.__name__}-{number}" for number, (_, kind, _) in enumerate(TABLE)])
-def test_a_text_becomes_its_event(text: str, kind: type[Event], wanted: dict[str, Any]) -> None:
-    assert kit.fields(text, kind) == [wanted]
+def test_a_text_becomes_its_event(text: str, kind: type[Event], wanted: dict[str, Any] | None) -> None:
+    assert kit.fields(text, kind) == ([] if wanted is None else [wanted])
 
 
 def test_the_password_of_a_proxy_is_not_kept() -> None:
@@ -96,3 +108,18 @@ def test_rows_of_a_table_stay_lines() -> None:
     narrow = [row[:90] for row in rows]
     assert unwrapped("\n".join(rows)) == "\n".join(rows)
     assert unwrapped("\n".join(narrow)) == "\n".join(narrow)
+
+
+KERNEL = """\
+[    3.200000] nvidia-nvlink: Nvlink Core is being initialized, major device number 511
+[    3.300000] NVRM: API mismatch: the client has the version 535.129.03, but this kernel module has the version 535.104.05
+[    3.400000] NVRM: The NVIDIA GPU 0000:01:00.0 has fallen off the bus and is not responding to commands.
+[    3.500000] nvidia 0000:01:00.0: probe with driver nvidia failed with error -1, as the one before it
+[    3.600000] NVRM: None of the NVIDIA devices were initialized, and nothing is left to try.
+"""
+
+
+@pytest.mark.parametrize("columns", [60, 72])
+def test_lines_that_all_begin_with_a_stamp_are_no_table(columns: int) -> None:
+    broken = "\n".join(part for line in KERNEL.splitlines() for part in cut(line, columns))
+    assert unwrapped(broken) == KERNEL

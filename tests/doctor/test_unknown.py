@@ -194,3 +194,10 @@ def test_all_probes_together_are_waited_for_once() -> None:
     late = Probes(Hurried(LocalHost(), 0.0))
     assert (late.run(("echo", "1")).stdout, NO_ANSWER in late.run(("tail", "-f", "/dev/null")).stderr) == ("1\n", True)
     assert time.monotonic() - began < 5
+
+
+def test_of_many_lines_alike_none_is_unknown_where_one_is_explained() -> None:
+    lines = "".join(f"[{number}.0] NVRM: Xid (PCI:0000:01:00): 45, pid=4101, name=python3, Ch 0000000{number}\n" for number in range(1, 6))
+    verdict = of(AnsweringHost(Capture(schema="bringup/capture", version=1)), lines)
+    assert verdict.cause is not None
+    assert verdict.cause.id == "xid-after-process-kill"

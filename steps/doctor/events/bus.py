@@ -51,6 +51,22 @@ def window_failed(found: re.Match[str], at: Place) -> WindowFailed:
     )  # fmt: skip
 
 
+class WindowAssigned(Event):
+    """A device or a bridge got addresses for a window; the kernel tries more than once, and its last word counts."""
+
+    address: str
+    window: int | None
+
+
+@parses(
+    rf"{_ADDRESS}: (?:BAR (?P<number>\d+)|bridge window)(?:: assigned \[mem| \[mem[^\n\]]{{0,80}}\]: assigned)",
+    ": assigned",
+)
+def window_assigned(found: re.Match[str], at: Place) -> WindowAssigned:
+    """Recognise the kernel before and after 6.8."""
+    return WindowAssigned(place=at, address=found["address"], window=int(found["number"]) if found["number"] else None)
+
+
 class RegionInvalid(Event):
     """The driver found that a card's window was never given addresses."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 from itertools import pairwise
@@ -110,13 +109,16 @@ def unwrapped(text: str) -> str:
     lines = text.splitlines()
     width = max(map(len, lines), default=0)
     full = [line for line in lines if len(line) == width]
-    begin = Counter(line.split(" ", 1)[0] for line in full)
-    # The rows of a table are of one width as well, and begin alike.
-    if len(set(full)) < len(full) or max(begin.values(), default=0) > len(full) // 2:
+    if len(set(full)) < len(full) or _rows(lines, width) > len(full) // 2:
         return text
     narrow = _NARROW[0] <= width <= _NARROW[1] and len(full) >= max(5, len(lines) // 3)
     wide = _NARROW[1] < width <= _WIDE and len(full) >= 3 and _words_broken(lines, width) >= 2
     return "".join(line if len(line) == width else f"{line}\n" for line in lines) if narrow or wide else text
+
+
+def _rows(lines: list[str], width: int) -> int:
+    """Return how many lines of this width begin like the next one: rows of a table do, what a terminal broke goes on otherwise."""
+    return sum(len(one) == width and one.split(" ", 1)[0] == next_.split(" ", 1)[0] for one, next_ in pairwise(lines))
 
 
 def _words_broken(lines: list[str], width: int) -> int:

@@ -130,8 +130,8 @@ class ContextForbidden(Event):
 
 
 @parses(
-    r"failed to get device context 800|cuCtxCreate\w*[^\n]{0,40}(?:CUDA_ERROR_NOT_PERMITTED|\b800\b)|"
-    r"cuDevicePrimaryCtxRetain[^\n]{0,40}(?:CUDA_ERROR_NOT_PERMITTED|\b800\b)",
+    r"failed to get device context 800|(?:cuCtxCreate|cuDevicePrimaryCtxRetain)\w*[^\n]{0,40}(?:CUDA_ERROR_NOT_PERMITTED|"
+    r"(?:[Ee]rror|[Ff]ailed|returned)[^\n\w]{1,4}(?:(?:code|with) )?800\b)",
     "device context 800", "cuCtxCreate", "cuDevicePrimaryCtxRetain",
 )  # fmt: skip
 def context_forbidden(found: re.Match[str], at: Place) -> ContextForbidden:

@@ -21,9 +21,11 @@ _REFUSED = re.compile(r"[Uu]nable to load|[Ff]ailed to load|no nvidia devices de
 
 
 @parses(
-    r"(?P<path>/(?:usr/)?lib[\w./+-]*/lib(?:nvidia-ml|cuda)\.so(?:\.(?P<version>\d{3}\.\d+(?:\.\d+)?)|\.1(?:\.1)?)?)(?![\w.])",
+    r"(?P<path>/(?:usr/)?lib[\w./+-]*/lib(?:nvidia-ml|cuda)\.so(?:\.(?P<version>\d{3}\.\d+(?:\.\d+)?)|\.1(?:\.1)?)?)(?![\w.*?\[])",
     "libnvidia-ml.so", "libcuda.so",
 )  # fmt: skip
-def driver_file(found: re.Match[str], at: Place) -> DriverFile:
-    """Recognise a path as ollama, Numba, strace and the loader's errors write it."""
+def driver_file(found: re.Match[str], at: Place) -> DriverFile | None:
+    """Recognise a path as ollama, Numba, strace and the loader's errors write it; a pattern to look for, or a vain try, finds nothing."""
+    if "= -1 ENOENT" in at.text:
+        return None
     return DriverFile(place=at, path=found["path"], version=found["version"], refused=_REFUSED.search(at.text) is not None)

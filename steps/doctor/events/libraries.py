@@ -119,14 +119,16 @@ _CUDNN_FOLDERS = tuple(f"/{name}{behind}" for name in ("cudnn", "cuDNN") for beh
 
 
 @parses(
-    r"(?:^|[=:\s'\"])(?P<path>/(?:[^\s:'\"]*/)?cudnn[-_/]?v?(?P<major>[5-9]|1\d)(?:\.\d[\w.-]*)?/(?:lib|lib64)/?)(?=$|[:\s'\"])",
+    r"(?:^|[=:\s'\"])(?P<path>/(?:[^\s:'\"]*/)?cudnn[-_/]?v?(?P<major>[5-9])(?:\.\d[\w.]*)?(?P<more>-[\w.-]+)?/(?:lib|lib64)/?)(?=$|[:\s'\"])",
     *_CUDNN_FOLDERS,
     flags=re.IGNORECASE,
     typed=True,
 )
 def cudnn_folder(found: re.Match[str], at: Place) -> LibraryThere:
-    """Recognise a version in a path of libraries that is searched."""
-    return LibraryThere(place=at, name=f"libcudnn.so.{found['major']}", major=int(found["major"]), kind="cudnn", path=found["path"])
+    """Recognise a version in a path of libraries that is searched; archives named CUDA's version first, and cuDNN's own behind a "v"."""
+    own = re.search(r"-v(\d)", found["more"] or "")
+    major = own[1] if own else found["major"]
+    return LibraryThere(place=at, name=f"libcudnn.so.{major}", major=int(major), kind="cudnn", path=found["path"])
 
 
 class LibrariesSkipped(Event):

@@ -10,6 +10,11 @@ from steps.doctor.told import Place
 _NO_HELP = re.compile(
     r"(?:does ?n[o']?t|not|no|without) (?:\w+ ){0,2}(?:help|work|change|fix|solve|effect|differen)|still (?:hang|fail|stuck)"
 )
+_HELPED = re.compile(
+    r"(?<![\w./-])(?:help(?:s|ed)?|work(?:s|ed|ing)?|fix(?:es|ed)?|solv(?:es|ed)|runs?|ran|running|trains|finish(?:es|ed)|ok|fine|pass(?:es|ed)?)"
+    r"(?![\w/-]|\.\w)"
+)
+"""What a person says of a run; the name of a program or of a script in the same line says nothing."""
 
 
 class P2pSwitch(Event):
@@ -24,8 +29,7 @@ def p2p_switch(found: re.Match[str], at: Place) -> P2pSwitch:
     after = found["after"].lower()
     if _NO_HELP.search(after):
         return P2pSwitch(place=at, helps=False)
-    helped = re.search(r"help|work|fix|solv|run|train|finish|ok\b|fine|pass", after)
-    return P2pSwitch(place=at, helps=True if helped else None)
+    return P2pSwitch(place=at, helps=True if _HELPED.search(after) else None)
 
 
 class DirectCopies(Event):

@@ -60,10 +60,11 @@ _PEER = re.compile(
     r"proxy(?!connect)[^\n]{0,40}?(?P<named>[\w.-]+):(?P<its>\d{2,5})",
     re.IGNORECASE,
 )
+_NAMED = re.compile(r"\bproxy(?:connect)?\b|\btunnel (?:connection )?failed", re.IGNORECASE)
 
 
 @parses(
-    r"(?:(?P<url>https:\S+)[^\n]*?)?(?:Could not handshake|gnutls_handshake\(\) failed|TLS handshake|"
+    r"(?:(?P<url>https:\S+)[^\n]*?)?(?:Could not handshake|gnutls_handshake\(\) failed|TLS handshake(?! error from)|"
     r"SSL connection failed|SSL connect error|"
     r"Certificate verification failed|certificate verify failed|TLS connection was non-properly terminated|SSL: WRONG_VERSION_NUMBER|"
     r"SSL_ERROR_SYSCALL|self[- ]signed certificate in certificate chain|packet with unexpected length was received|"
@@ -71,7 +72,8 @@ _PEER = re.compile(
     r"Invalid response from proxy: HTTP/\S+ [45]\d\d|Proxy tunneling failed|Tunnel connection failed: [45]\d\d|"
     r"CONNECT tunnel failed, response [45]\d\d|EOF occurred in violation of protocol|"
     r"(?:[Cc]url|OpenSSL)\b[^\n]{0,80}unexpected eof|Cannot connect to proxy|"
-    r"proxyconnect tcp: (?!dial)|SSL certificate problem: (?:unable to get local issuer|self[- ]signed)|invalid peer certificate: Unknown|"
+    r"proxyconnect tcp: (?!dial)|SSL certificate problem: (?:unable to get local issuer|self[- ]signed certificate in)|"
+    r"invalid peer certificate: Unknown|"
     r"(?P<reset>(?:Recv failure|SSL_connect): Connection reset by peer|"
     r"\(56\): (?:Recv failure|Failure when receiving data)|Empty reply from server))"
     r"(?P<rest>[^\n]*)",
@@ -91,5 +93,8 @@ def tls_failed(found: re.Match[str], at: Place) -> TlsFailed | None:
     address = (peer["address"] or peer["named"] or peer["far"]) if peer else None
     port = int(peer["port"] or peer["its"] or peer["there"]) if peer else None
     url = found["url"] or next(iter(re.findall(r"https://[^\s\]]+", line)), None)
-    named = re.search(r"\bproxy(?:connect)?\b|\btunnel", line, re.IGNORECASE) is not None
+    url = url.rstrip("\"':,") if url else None
+    if url and address and re.match(rf"https://{re.escape(address)}(?![\w.-])", url):
+        address = port = None  # the server that was asked for, and nobody before it
+    named = _NAMED.search(line) is not None
     return TlsFailed(place=at, url=url, address=address, port=port, proxy=named, reset=found["reset"] is not None)

@@ -94,14 +94,18 @@ class LineQuestion(Event):
     package: str
 
 
-_GOES_ON = re.compile(r"^.{0,80}?(?:Setting up |Processing triggers for |Unpacking |Errors were encountered|E: Sub-process)", re.MULTILINE)
+_GOES_ON = re.compile(
+    r"^.{0,80}?(?:Setting up |Processing triggers for |Unpacking |Errors were encountered|E: Sub-process|Current default time zone: |"
+    r"Use of uninitialized value |Creating config file |update-initramfs: |Created symlink )|^#\d+ (?:DONE|\[)|^Step \d+/\d+ : ",
+    re.MULTILINE,
+)
 
 
 @parses(
     r"(?:^|[\] ])(?:Configuring|Konfiguriere\w*|Configuration de|正在设定|正在設定) (?P<package>[a-z0-9][\w.+-]*)[ \t]*\n"
     r"[^\n]{0,80}?-{5,}[ \t]*$",
     "Configuring ", "Konfiguriere", "Configuration de ", "正在设定", "正在設定",
-    lines=2,
+    lines=16,
 )  # fmt: skip
 def line_question(found: re.Match[str], at: Place) -> LineQuestion | None:
     """Recognise the title that debconf underlines; a run that goes on had its answer."""

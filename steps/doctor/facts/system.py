@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from steps.detect.probes import Probes
+from steps.detect.system import container
 from steps.doctor.told import Fact, fact
 from steps.host.release import release
 from steps.model.base import Record
@@ -42,14 +43,9 @@ def system(host: Probes) -> System:
         like=told.like,
         kernel=running,
         wsl=True if microsoft or virtual == "wsl" or host.exists("/usr/lib/wsl/lib") else False if running is not None or virtual else None,
-        container="docker" if host.exists("/.dockerenv") else "podman" if host.exists("/run/.containerenv") else _contains(virtual),
+        container=inside if (inside := container(host)) != "none" else None,
         architecture=machine[1] if machine else None,
     )
-
-
-def _contains(virtual: str) -> str | None:
-    """Return the kind of container that systemd-detect-virt names, `None` for a machine."""
-    return virtual if virtual in ("docker", "podman", "lxc", "lxc-libvirt", "systemd-nspawn", "rkt", "container-other") else None
 
 
 _KERNEL = (

@@ -214,7 +214,7 @@ def windows_driver(seen: Evidence, candidate: Candidate) -> Plan:
     """Return the removal of the Linux driver: in WSL the driver of Windows serves."""
     names = tuple(dict.fromkeys(row.name for row in seen.packages.rows if row.installed and role(row.name)))
     if not names:
-        return Plan(steps=(person("wsl-remove"),), verify=proof("smi"))
+        return Plan(steps=(person("wsl-remove-unknown"),), verify=proof("smi"))
     return Plan(steps=(remove("wsl-remove", manager_of(seen), *names),), verify=proof("smi"))
 
 

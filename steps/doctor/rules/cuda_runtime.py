@@ -7,11 +7,12 @@ import re
 from steps.detect.bridges import nvswitches
 from steps.detect.pci import DEVICES, devices
 from steps.doctor import numbers
-from steps.doctor.events.containers import HookFailed, ToolMissing
+from steps.doctor.events.containers import HookFailed, OperatorDriver, ToolMissing
 from steps.doctor.events.cuda import CudaError, DriverOld, DriverUnseen, FabricManager, NoDevices, SymbolMissing, UvmMissing
 from steps.doctor.events.kernel import ModuleNotFound
 from steps.doctor.events.libraries import CudnnVersions
 from steps.doctor.evidence import Evidence
+from steps.doctor.facts.processes import running
 from steps.doctor.overcome import served
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, WEAK, Answer, found, out, rule
 from steps.doctor.rules.container import host_works, started, unasked
@@ -60,6 +61,13 @@ def _idle(seen: Evidence) -> Fact | None:
     return service if service is not None and service.value in ("inactive", "failed", "not be found") else None
 
 
+def _managed(seen: Evidence) -> bool:
+    """Return whether the switches have a manager that is no service of this system: GPU Operator's, or one that was started otherwise."""
+    ready = any((state := one.at("Fabric/State")) is not None and state.value == "Completed" for one in seen.readings)
+    operator = seen.host.exists("/run/nvidia/driver") is True or seen.has(OperatorDriver)
+    return ready or operator or running(seen.processes, "nv-fabricmanager") is not None
+
+
 @rule("fabricmanager-not-running")
 def not_running(seen: Evidence) -> Answer:
     """CUDA waits for a fabric manager that does not run."""
@@ -72,7 +80,7 @@ def not_running(seen: Evidence) -> Answer:
         if nothing is not None:
             return out(nothing)
         idle, chips = _idle(seen), nvswitches(devices(seen.host))
-        if idle is not None and chips and seen.driver_answers:
+        if idle is not None and chips and seen.driver_answers and not _managed(seen):
             # Without it CUDA starts on none of these cards, whether somebody tried or not.
             return found(STRONG, idle, fact(chips[0], DEVICES, f"NVSwitch {chips[0]}"))
         failed, switched = seen.first(FabricManager, lambda event: event.says == "failed"), _switched(seen)

@@ -164,9 +164,7 @@ def no_utilities(seen: Evidence) -> Answer:
     if not seen.packages.rows:
         loaded = _loaded_here(seen)
         return found(LIKELY, silent or fact("127", "nvidia-smi", "command not found"), loaded, variant="loaded") if loaded else None
-    tools = seen.packages.named(
-        r"nvidia-(compute-)?utils(-.*)?|nvidia-smi|nvidia-driver-cuda|xorg-x11-drv-nvidia(-\d+xx)?-cuda", installed=False
-    )
+    tools = seen.packages.named(_TOOLS, installed=False)
     if not here or any(row.installed and "compute" not in row.name for row in tools):
         return None
     removed = next((row for row in tools if row.state[1:] == "c"), None)

@@ -7,12 +7,12 @@ import re
 from steps.detect import ways
 from steps.detect.machine import detect
 from steps.detect.pci import DEVICES
-from steps.doctor.events.bus import BandwidthLimited, BootFirmwareFailed, LinkError, RegionInvalid, WindowFailed
+from steps.doctor.events.bus import BandwidthLimited, BootFirmwareFailed, LinkError, RegionInvalid, WindowAssigned, WindowFailed
 from steps.doctor.events.kernel import InitFailed
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.links import LinkSeen
 from steps.doctor.rules.base import CERTAIN, LIKELY, STRONG, Answer, found, out, rule
-from steps.doctor.told import Fact, Told, fact
+from steps.doctor.told import Fact, Place, Told, fact
 
 _START = "0x62:0x65"
 """The step at which the card's own firmware is waited for."""
@@ -117,7 +117,8 @@ def _elsewhere(seen: Evidence, errors: list[LinkError]) -> Fact | None:
 def no_window(seen: Evidence) -> Answer:
     """A card or the bridge above it got no addresses."""
     invalid = seen.first(RegionInvalid)
-    failed = [event for event in seen.all(WindowFailed) if not event.rom and not event.io]
+    given = [(_window(event), event.place) for event in seen.all(WindowAssigned)]
+    failed = [event for event in seen.all(WindowFailed) if not event.rom and not event.io and not _given(event, given)]
     gpus = {card.address for card in seen.cards.cards if card.address}
     mine = [event for event in failed if _concerns(event, gpus)]
     if invalid is None and not mine:
@@ -130,6 +131,17 @@ def no_window(seen: Evidence) -> Answer:
         *mine[:3],
         address=mine[0].address if mine else "?",
     )
+
+
+def _window(event: WindowFailed | WindowAssigned) -> tuple[str, int | None, bool]:
+    """Return what tells a window from others of a device: a bridge has one for memory that may be fetched ahead."""
+    return event.address, event.window, "pref" in event.place.text
+
+
+def _given(event: WindowFailed, given: list[tuple[tuple[str, int | None, bool], Place]]) -> bool:
+    """Return whether a window got its addresses later in the same log; those of virtual functions are nobody's who uses none."""
+    later = (place for window, place in given if window == _window(event) and place.source == event.place.source)
+    return "VF BAR" in event.place.text or any(place.order > event.place.order for place in later)
 
 
 def _bridge(events: list[WindowFailed]) -> bool:

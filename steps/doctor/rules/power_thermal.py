@@ -79,7 +79,7 @@ def cooling(seen: Evidence) -> Answer:
         left, most = one.number("GPU T.Limit Temp"), one.number("GPU Max Operating T.Limit Temp")
         if left is not None and left <= (most if most is not None else 0.0):
             return found(STRONG, one.at("GPU T.Limit Temp"), one.at("GPU Current Temp"), said)
-        if now is not None and slow is not None and now >= slow - NEAR:
+        if now is not None and slow and now >= slow - NEAR:
             return found(LIKELY, one.at("GPU Current Temp"), one.at("GPU Slowdown Temp"), said)
     beside = _hotter_than_sisters(seen) or _at_critical(seen) or _hot_and_lost(seen)
     if beside is not None:

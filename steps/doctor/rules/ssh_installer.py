@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from steps.doctor.events.outcomes import SetUp
-from steps.doctor.events.runs import Conffile, Dialog, LineQuestion, NoTerminal
+from steps.doctor.events.outcomes import Proceeded, SetUp
+from steps.doctor.events.runs import Conffile, Dialog, LineQuestion, NoTerminal, PipRan
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.processes import running
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
@@ -55,8 +55,8 @@ def _asked_by_lines(seen: Evidence) -> LineQuestion | None:
     asked = next((one for one in seen.all(LineQuestion)[::-1] if one.place.source in debconf), None)
     if asked is None or half_configured(seen):
         return None
-    later = any(one.place.source == asked.place.source and one.place.order > asked.place.order for one in seen.all(SetUp))
-    return None if later else asked
+    later = (*seen.all(SetUp), *seen.all(PipRan), *seen.all(Proceeded))
+    return None if any(one.place.source == asked.place.source and one.place.order > asked.place.order for one in later) else asked
 
 
 @rule("conffile-question-unanswered")
