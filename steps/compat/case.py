@@ -157,6 +157,11 @@ def _cards(machine: Machine) -> tuple[Gpu, ...]:
     return _seen[0][1]
 
 
+def _is_lent(gpu: Gpu) -> bool:
+    """Return whether a card is set aside for virtual machines."""
+    return gpu.card.kernel_driver == "vfio-pci"
+
+
 @dataclass(frozen=True)
 class Case:
     """A machine and answers, with what follows from both; computed once, looked at by every rule."""
@@ -168,13 +173,13 @@ class Case:
     def gpus(self) -> tuple[Gpu, ...]:
         """The NVIDIA cards that choices are made for; those that the answers ignore, or that are set aside for guests, are left out."""
         left_out = self.answers.driver.ignore or ()
-        here = (gpu for gpu in _cards(self.machine) if gpu not in self.lent)
+        here = (gpu for gpu in _cards(self.machine) if not _is_lent(gpu))
         return tuple(gpu for gpu in here if gpu.card.address not in left_out or gpu.card.address is None)
 
     @lazy
     def lent(self) -> tuple[Gpu, ...]:
         """The NVIDIA cards that somebody set aside for virtual machines: no driver of this system is meant to have them."""
-        return tuple(gpu for gpu in _cards(self.machine) if gpu.card.kernel_driver == "vfio-pci")
+        return tuple(gpu for gpu in _cards(self.machine) if _is_lent(gpu))
 
     @lazy
     def kinds(self) -> tuple[Gpu, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from steps.catalog import guide
+from steps.compat.memory import once
 from steps.compat.setting import guest, setting
 from steps.detect import ways
 from steps.detect.measures import short_name
@@ -23,7 +24,11 @@ _NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooti
 
 def _slotted(machine: Machine) -> tuple[Accelerator, ...]:
     """Return the judged cards that sit behind a link worth judging."""
-    return tuple(card for card in judged(machine) if guide.on_board(card.name) is None and not ways.cabled(machine, card))
+
+    def found() -> tuple[Accelerator, ...]:
+        return tuple(card for card in judged(machine) if guide.on_board(card.name) is None and not ways.cabled(machine, card))
+
+    return once(machine, "slotted", found)
 
 
 def _title(machine: Machine, card: Accelerator) -> str:
