@@ -75,6 +75,17 @@ def runner_pid(handle: client.RunHandle) -> int:
     return int(str([entry for entry in entries if entry.kind == "run-started"][-1].data["pid"]))
 
 
+def session_of(handle: client.RunHandle, action: str) -> int:
+    """Return the session of an action's command, once it is written down: an action is at work a little sooner."""
+    file = Path(handle.folder, "output", f"{action}.session")
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        if file.exists() and (words := file.read_text().split()):
+            return int(words[-1])
+        time.sleep(0.01)
+    raise AssertionError(f"no session of {action}")
+
+
 def kill_runner(handle: client.RunHandle) -> None:
     os.kill(runner_pid(handle), signal.SIGKILL)
     deadline = time.monotonic() + PATIENCE

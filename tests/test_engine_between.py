@@ -21,7 +21,7 @@ from steps.engine.mounts import mount_above
 from steps.errors import PreflightError
 from steps.model.action import Command, Keep, RemovePath, Run, Write
 from steps.model.base import Phrase
-from tests.engine_kit import ended, holds, kill_runner, output, plan_of, ran, runner_pid, statuses, wait_until, works
+from tests.engine_kit import ended, holds, kill_runner, output, plan_of, ran, runner_pid, session_of, statuses, wait_until, works
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -204,7 +204,7 @@ def test_a_run_does_not_begin_beside_what_another_one_left_at_work(tmp_path: Pat
     enough = tmp_path / "enough"
     cut = client.start(plan_of(holds("a.one", enough)), sudo=None)
     wait_until(cut, lambda state: statuses(state) == {"a.one": "running"})
-    pid = int(Path(cut.folder, "output/a.one.session").read_text().split()[-1])
+    pid = session_of(cut, "a.one")
     kill_runner(cut)
     with pytest.raises(Refused) as caught:
         client.start(plan_of(works("b.two")), sudo=None)
@@ -256,9 +256,10 @@ def test_a_run_begins_beside_what_an_action_that_was_done_has_left_running(servi
     enough = tmp_path / "enough"
     cut = client.start(plan_of(serving, holds("a.two", enough)), sudo=None)
     wait_until(cut, lambda state: statuses(state) == {"a.one": "done", "a.two": "running"})
+    pid = session_of(cut, "a.two")
     kill_runner(cut)
     enough.touch()
-    until_gone(int(Path(cut.folder, "output/a.two.session").read_text().split()[-1]))
+    until_gone(pid)
     assert ran(works("b.two")).state().status == "done"
 
 

@@ -24,7 +24,7 @@ from steps.model.action import ModuleBuilt, Write, installing
 from steps.model.base import Phrase
 from steps.model.plan import Target
 from steps.model.software import Package
-from tests.engine_kit import ended, kill_runner, output, plan_of, statuses, wait_until
+from tests.engine_kit import ended, kill_runner, output, plan_of, session_of, statuses, wait_until
 from tests.lab import catalogue, modules
 from tests.lab.debs import Deb, File, pack
 from tests.lab.lab import LabMachine
@@ -96,7 +96,7 @@ def all_killed() -> None:
     seconds(30)
     handle = install("lab-sleep", "lab-ok")
     wait_until(handle, lambda _: "working 1/30" in output(handle, "a.install"), 60)
-    session = int(Path(handle.folder, "output", "a.install.session").read_text().split()[-1])
+    session = session_of(handle, "a.install")
     working = tuple(processes_of(session))
     assert len(working) >= 3
     kill_runner(handle)
@@ -246,7 +246,7 @@ def interrupted() -> None:
     seconds(30)
     handle = install("lab-sleep", "lab-ok")
     wait_until(handle, lambda _: "working 1/30" in output(handle, "a.install"), 60)
-    for pid in processes_of(int(Path(handle.folder, "output", "a.install.session").read_text().split()[-1])):
+    for pid in processes_of(session_of(handle, "a.install")):
         os.kill(pid, signal.SIGKILL)
     assert ended(handle, 60).status == "failed"
     seconds(1)
