@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent.parent
 DETECT = (sys.executable, "-I", "-m", "tui", "detect", "--json")
 
 WANTED_MS, WANTED_LARGEST_MS = 150, 400
-STARTS, STARTS_LARGEST = 14, 33
+STARTS, STARTS_LARGEST = 17, 38
 """The same in starts of an interpreter, of 12 ms where the wish was written: a machine that is slow, or shared, is slow in both."""
 ROUNDS = 12
 
