@@ -85,10 +85,13 @@ def _refresh(action: Packages, context: Context, tool: PackageManager) -> Outcom
 
 def _attempt(action: Packages, context: Context, tool: PackageManager) -> Outcome:
     """Simulate, judge, put aside and install without waiting for anybody; `BUSY` when another one has the manager."""
+    early = tool.snapshot(context.host) if read_before(context, action) is not None else None
     repair(action, context)
     before = tool.snapshot(context.host)
     if before is None:
         return unreadable(action, context, tool)
+    if early is not None:
+        _claim(action, context, early, before)
     simulation = tool.simulate(action, context.host)
     context.spool_line(action.id, f"[bringup: {_foretold(simulation)}]")
     held = frozenset(name for name, package in before.packages.items() if package.held)
@@ -105,6 +108,16 @@ def _attempt(action: Packages, context: Context, tool: PackageManager) -> Outcom
         _write(context, action, "after.json", after)
         settings.register_after(action, context, settings.seen(action, context, tool, names))
     return _explained(ending, tool)
+
+
+def _claim(action: Packages, context: Context, early: Snapshot, repaired: Snapshot) -> None:
+    """Count what the repair of an earlier try changed as that try's work: apt brings the rest of what it had begun."""
+    known, after = read_before(context, action), read_after(context, action)
+    names = {name for name in (known.names if known else ()) if early.packages.get(name) != repaired.packages.get(name)}
+    if after is not None and names:
+        others = {name: package for name, package in after.packages.items() if name not in names}
+        ours = {name: package for name, package in repaired.packages.items() if name in names}
+        _write(context, action, "after.json", msgspec.structs.replace(after, packages=others | ours))
 
 
 def unreadable(action: Packages, context: Context, tool: PackageManager) -> Outcome:
