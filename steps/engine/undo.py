@@ -19,7 +19,7 @@ from steps.engine.mounts import expect_mounted, mount_above
 from steps.engine.packages import PackagesBefore, changed, read_after, read_before, repair, return_folder, unreadable
 from steps.engine.since import asked_for_since, forget_asked, refuse_held_since
 from steps.errors import BringupError
-from steps.managers.base import Installed, Kept, PackageManager, manager
+from steps.managers.base import Installed, Kept, PackageManager, Snapshot, manager
 from steps.managers.preflight import check_return
 from steps.model.action import AnyAction, Command, Keep, Packages, Run, Service, Unqueue, Write
 from steps.model.base import Record, phrase
@@ -97,7 +97,7 @@ def _packages(action: Packages, context: Context) -> Outcome:
     found = settings.register_undo(action, context, settings.seen(action, context, tool, state.names))
     outcome = Outcome(status="failed")
     try:
-        outcome = _way_back(action, context, tool, state, found)
+        outcome = _way_back(action, context, tool, state, found, early)
     finally:
         if outcome.status == "failed" and tool.snapshot(context.host) == early:
             # Nothing was done: what a person changes from now on is the person's for the next try.
@@ -108,10 +108,11 @@ def _packages(action: Packages, context: Context) -> Outcome:
     return msgspec.structs.replace(outcome, params={**outcome.params, "asked": " ".join(sorted(asked))})
 
 
-def _way_back(action: Packages, context: Context, tool: PackageManager, state: PackagesBefore, found: settings.Settings) -> Outcome:
-    """Take the packages back to `state`, and the settings with them, which were `found` so."""
+def _way_back(
+    action: Packages, context: Context, tool: PackageManager, state: PackagesBefore, found: settings.Settings, early: Snapshot | None
+) -> Outcome:
+    """Take the packages back to `state` from how they are, `early`, and the settings with them, which were `found` so."""
     kept = _still_there(state.kept, context)
-    early = tool.snapshot(context.host)
     if early is not None:
         # An undo that was tried before may have left packages without files that their own scripts need.
         _carry_out(tool.unpack_again(kept, early, context.host), action, context, tool, frozenset())
