@@ -226,6 +226,38 @@ def test_the_other_kind_of_modules_comes_with_the_same_branch_or_version(package
     assert len(first.may_remove) == packages.count("\n")
 
 
+@pytest.mark.parametrize(
+    ("packages", "wanted"),
+    [
+        (
+            "ii  nvidia-driver-570 570.86-0ubuntu1 amd64 x\nii  libnvidia-compute-570 570.124-0ubuntu1 amd64 x\n",
+            ("nvidia-driver-570=570.124-0ubuntu1",),
+        ),
+        (
+            "ii  cuda-drivers-550 550.54.14-1 amd64 x\nii  nvidia-utils-550 550.90.07-0ubuntu1 amd64 x\n",
+            ("cuda-drivers-550=550.90.07-1",),
+        ),
+        (
+            (
+                "ii  nvidia-driver-bin 570.124.06-1 amd64 x\nii  nvidia-driver-libs 580.82.07-1 amd64 x\n"
+                "ii  nvidia-driver-libs:i386 570.124.06-1 i386 x\n"
+            ),
+            ("nvidia-driver-bin=580.82.07-1", "nvidia-driver-libs:i386=580.82.07-1"),
+        ),
+    ],
+)
+def test_every_part_of_the_driver_that_lags_is_brought_to_the_version_of_the_rest(packages: str, wanted: tuple[str, ...]) -> None:
+    capture = Capture(
+        schema="bringup/capture",
+        version=1,
+        files={"/etc/os-release": "ID=ubuntu\nVERSION_ID=24.04\n"},
+        commands={"dpkg -l": Recorded(stdout=packages, status=0)},
+    )
+    first = repaired(Evidence(CapturedHost(capture, "c")), "partial-driver-upgrade").steps[0].actions[0]
+    assert isinstance(first, Packages)
+    assert first.install == wanted
+
+
 def test_the_contract_has_every_field_of_a_repair() -> None:
     from steps import medical
 

@@ -85,7 +85,7 @@ _ROLES: tuple[tuple[str, Role], ...] = (
         r"(lib(32)?nvidia-.*|libcuda1|xorg-x11-drv-nvidia(-\d+xx)?(-(cuda-)?libs)?|nvidia-driver-(libs|cuda-libs|cuda)(-.*)?|libnvcuvid1|xserver-xorg-video-nvidia.*|libgl1?x?-nvidia.*)",
         "library",
     ),
-    (r"nvidia-(utils|smi|compute-utils|compute)(-.*)?|nvidia-x11-drv.*|xorg-x11-drv-nvidia(-\d+xx)?-cuda", "tool"),
+    (r"nvidia-(utils|smi|driver-bin|compute-utils|compute)(-.*)?|nvidia-x11-drv.*|xorg-x11-drv-nvidia(-\d+xx)?-cuda", "tool"),
     (r"nvidia-(driver|headless)(-.*)?|cuda-drivers(-.*)?", "meta"),
 )
 

@@ -69,7 +69,7 @@ def one_version(seen: Evidence, candidate: Candidate) -> Plan:
 
 def _lagging(seen: Evidence) -> dict[str, str]:
     """Return the driver's packages that are older than the newest of them, with the version that they should have."""
-    found = [row for row in seen.packages.driver() if row.driver and role(row.name) != "meta"]
+    found = seen.packages.driver()
     newest: Row | None = None
     for row in found:
         if newest is None or numbers.newer(row.driver or "", newest.driver or ""):
@@ -78,10 +78,21 @@ def _lagging(seen: Evidence) -> dict[str, str]:
         return {}
     foreign = ("i386", "armhf")
     return {
-        f"{row.name}:{row.arch}" if row.arch in foreign else row.name: newest.version
+        f"{row.name}:{row.arch}" if row.arch in foreign else row.name: _as_new(row, newest)
         for row in found
         if not numbers.agree(row.driver or "", newest.driver or "")
     }
+
+
+def _as_new(row: Row, newest: Row) -> str:
+    """Return the version of a package that goes with the newest one's.
+
+    NVIDIA builds `cuda-drivers` by itself, with a revision of its own; all others come from one source with the driver.
+    """
+    apart = [name.startswith("cuda-drivers") for name in (row.name, newest.name)]
+    if apart[0] == apart[1] or not row.driver or not newest.driver:
+        return newest.version
+    return row.version.replace(row.driver, newest.driver)
 
 
 @repairs("module-from-other-install")
