@@ -202,6 +202,19 @@ def test_a_stale_module_is_taken_out_before_the_new_one_is_built() -> None:
     assert steps_of(_PENDING, commands, "stale-module-on-disk") == ["old-module-away", "build", "initramfs", "reboot"]
 
 
+def first_packages(listed: str, id: str) -> Packages:
+    """Return the first step for a cause where dpkg lists these packages, which has to be one of packages."""
+    capture = Capture(
+        schema="bringup/capture",
+        version=1,
+        files={"/etc/os-release": "ID=ubuntu\nVERSION_ID=24.04\n"},
+        commands={"dpkg -l": Recorded(stdout=listed, status=0)},
+    )
+    first = repaired(Evidence(CapturedHost(capture, "c")), id).steps[0].actions[0]
+    assert isinstance(first, Packages)
+    return first
+
+
 @pytest.mark.parametrize(
     ("packages", "wanted"),
     [
@@ -214,14 +227,7 @@ def test_a_stale_module_is_taken_out_before_the_new_one_is_built() -> None:
     ],
 )
 def test_the_other_kind_of_modules_comes_with_the_same_branch_or_version(packages: str, wanted: tuple[str, ...]) -> None:
-    capture = Capture(
-        schema="bringup/capture",
-        version=1,
-        files={"/etc/os-release": "ID=ubuntu\nVERSION_ID=24.04\n"},
-        commands={"dpkg -l": Recorded(stdout=packages, status=0)},
-    )
-    first = repaired(Evidence(CapturedHost(capture, "c")), "gpu-needs-open-module").steps[0].actions[0]
-    assert isinstance(first, Packages)
+    first = first_packages(packages, "gpu-needs-open-module")
     assert first.install == wanted
     assert len(first.may_remove) == packages.count("\n")
 
@@ -247,14 +253,7 @@ def test_the_other_kind_of_modules_comes_with_the_same_branch_or_version(package
     ],
 )
 def test_every_part_of_the_driver_that_lags_is_brought_to_the_version_of_the_rest(packages: str, wanted: tuple[str, ...]) -> None:
-    capture = Capture(
-        schema="bringup/capture",
-        version=1,
-        files={"/etc/os-release": "ID=ubuntu\nVERSION_ID=24.04\n"},
-        commands={"dpkg -l": Recorded(stdout=packages, status=0)},
-    )
-    first = repaired(Evidence(CapturedHost(capture, "c")), "partial-driver-upgrade").steps[0].actions[0]
-    assert isinstance(first, Packages)
+    first = first_packages(packages, "partial-driver-upgrade")
     assert first.install == wanted
 
 
