@@ -227,6 +227,24 @@ def edited_between_two_undos() -> None:
     assert "/etc/lab-extra.conf was changed since and is left alone" in output(handle, "a.install")
 
 
+def completed_by_undo() -> None:
+    """What could not be unpacked is brought by the repair that an undo begins with; it goes with all the rest, at a second try too."""
+    before = snapshot()
+    binaries = str(Path(ROOT, "usr/bin"))
+    for words in (("--bind", binaries, binaries), ("-o", "remount,ro,bind", binaries)):
+        subprocess.run(("mount", *words), check=True)
+    handle = install("lab-extra")
+    assert ended(handle, 60).status == "failed"
+    subprocess.run(("umount", binaries), check=True)
+    assert ("lab-extra" in snapshot().packages, snapshot().has("lab-tools")) == (True, False), output(handle, "a.install")
+    handle.undo()
+    wait_until(handle, lambda _: "Setting up lab-extra" in output(handle, "a.install"), 60)
+    kill_runner(handle)
+    handle.undo()
+    assert ended(handle, 60).status == "undone", output(handle, "a.install")
+    assert snapshot() == before
+
+
 def killed_undo() -> None:
     """An undo is killed at its last command, which goes on: the next one waits for it and says that the packages are taken back."""
     before = snapshot()
@@ -433,6 +451,7 @@ _SCENES = (
     depended_on,
     by_hand_since,
     edited_between_two_undos,
+    completed_by_undo,
     killed_undo,
     interrupted,
     waited_for,
