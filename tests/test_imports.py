@@ -24,6 +24,14 @@ SMALL = {
 """What the runner, which stays in memory for the whole of a run, has no use for."""
 OF_OTHERS = {"steps.managers.apt", "steps.managers.dnf", "steps.model.hardware"}
 """What only a plan with packages of that kind, or the finding of a machine, needs."""
+AT_HAND = """
+from steps.engine.work import _have_at_hand
+from steps.host.local import LocalHost
+from steps.model.action import Reboot
+from tests.engine_kit import plan_of
+
+_have_at_hand(plan_of(Reboot(id="driver.reboot", title="t", reason="r")))
+"""
 ARGUMENTS = {
     "apply": ["--json"],
     "attach": ["no-such-run", "--json"],
@@ -60,6 +68,12 @@ def test_the_runner_loads_nothing_that_it_does_not_need(tmp_path: Path) -> None:
     assert "steps.engine.undo" in found
     assert packages(found) & SMALL == set()
     assert found & OF_OTHERS == set()
+
+
+def test_what_a_reboot_looks_at_is_loaded_before_the_run_begins(tmp_path: Path) -> None:
+    at_hand = loaded(AT_HAND, tmp_path)
+    assert "steps.engine.work" in at_hand
+    assert loaded(f"{AT_HAND}\nfrom steps.detect import boot\nboot.entries(LocalHost())\n", tmp_path) == at_hand
 
 
 def test_what_is_hidden_from_a_loading_is_found_afterwards_and_what_was_there_stays() -> None:
