@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import os
 import subprocess
@@ -11,12 +12,26 @@ from pathlib import Path
 
 import pytest
 
+from steps.model.loading import without
 from tests import fresh
 from tui.options import VERBS
 
 STEPS = ("driver", "firmware", "frameworks", "hardware", "monitoring", "nccl", "toolkit")
-SMALL = {"textual", "rich", "distro", "pygments", "markdown_it", "pynvml", "packaging", "tomli_w", "asyncio", "ssl", "http", "email"}
+SMALL = {
+    *("textual", "rich", "distro", "pygments", "markdown_it", "pynvml", "packaging", "tomli_w"),
+    *("asyncio", "ssl", "http", "email", "typing_extensions", "bz2", "lzma", "zlib"),
+}
 """What the runner, which stays in memory for the whole of a run, has no use for."""
+OF_OTHERS = {"steps.managers.apt", "steps.managers.dnf", "steps.model.hardware"}
+"""What only a plan with packages of that kind, or the finding of a machine, needs."""
+AT_HAND = """
+from steps.engine.work import _have_at_hand
+from steps.host.local import LocalHost
+from steps.model.action import Reboot
+from tests.engine_kit import plan_of
+
+_have_at_hand(plan_of(Reboot(id="driver.reboot", title="t", reason="r")))
+"""
 ARGUMENTS = {
     "apply": ["--json"],
     "attach": ["no-such-run", "--json"],
@@ -49,7 +64,30 @@ def packages(modules: set[str]) -> set[str]:
 
 
 def test_the_runner_loads_nothing_that_it_does_not_need(tmp_path: Path) -> None:
-    assert packages(loaded("import steps.engine.runner", tmp_path)) & SMALL == set()
+    found = loaded(f"from steps.engine.runner import main\nmain([{str(tmp_path / 'no-run')!r}])", tmp_path)
+    assert "steps.engine.undo" in found
+    assert packages(found) & SMALL == set()
+    assert found & OF_OTHERS == set()
+
+
+def test_what_a_reboot_looks_at_is_loaded_before_the_run_begins(tmp_path: Path) -> None:
+    at_hand = loaded(AT_HAND, tmp_path)
+    assert "steps.engine.work" in at_hand
+    assert loaded(f"{AT_HAND}\nfrom steps.detect import boot\nboot.entries(LocalHost())\n", tmp_path) == at_hand
+
+
+def test_what_is_hidden_from_a_loading_is_found_afterwards_and_what_was_there_stays() -> None:
+    there = sys.modules["json"]
+    with without("json", "of_nobody"):
+        assert sys.modules["json"] is there
+        with without("of_nobody"):
+            pass
+        # The outer one hides it still.
+        with pytest.raises(ModuleNotFoundError, match="halted"):
+            importlib.import_module("of_nobody")
+    assert sys.modules["json"] is there
+    with pytest.raises(ModuleNotFoundError, match="No module named"):
+        importlib.import_module("of_nobody")
 
 
 @pytest.mark.parametrize("verb", [*VERBS, "--version", "--help"])

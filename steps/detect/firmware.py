@@ -5,18 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from datetime import date
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from steps.detect import pci
+from steps.detect import keys, pci
 from steps.detect.probes import Probes
 from steps.model.hardware import Accelerator, Firmware, FirmwareSriov, SriovDevice
 
-if TYPE_CHECKING:
-    from steps.host.base import Host
-
 ASKED = (("mokutil", "--sb-state"),)
-ENROLLED = ("mokutil", "--list-enrolled")
-QUEUED = ("mokutil", "--list-new")
 _DMI = "/sys/class/dmi/id"
 _EFIVARS = "/sys/firmware/efi/efivars"
 _GLOBAL = "8be4df61-93ca-11d2-aa0d-00e098032b8c"
@@ -41,8 +36,8 @@ def firmware(host: Probes, accelerators: tuple[Accelerator, ...]) -> Firmware:
         above_4g=_above_4g(host, accelerators),
         resizable_bar=_resizable_bar(accelerators),
         sriov=_sriov(host),
-        enrolled_keys=_keys(host, ENROLLED, uefi),
-        queued_keys=_keys(host, QUEUED, uefi),
+        enrolled_keys=keys.enrolled(host, uefi),
+        queued_keys=keys.queued(host, uefi),
         iommu_groups=_iommu_groups(host),
     )
 
@@ -157,22 +152,6 @@ def _sriov_device(host: Probes, at: str) -> SriovDevice | None:
     """Return the device in a folder, when it can be split."""
     total = host.number(f"{at}/sriov_totalvfs") or 0
     return SriovDevice(address=at.rsplit("/", 1)[-1], total=total, enabled=host.number(f"{at}/sriov_numvfs")) if total > 0 else None
-
-
-def _keys(host: Probes | Host, question: tuple[str, ...], uefi: bool | None) -> tuple[str, ...] | None:
-    """Return the names of the owner's keys that mokutil lists; shim keeps them, so there are none to list without UEFI."""
-    if not uefi:
-        return None
-    result = host.run(question)
-    names = re.findall(r"^\s*Subject:.*?\bCN ?= ?(.+?)\s*$", result.stdout, re.MULTILINE)
-    if names:
-        return tuple(dict.fromkeys(names))
-    return () if result.status in (0, 1) and re.search(r"Mok(?:ListRT|ListXRT|New) is empty", result.text) else None
-
-
-def one_key_queued(host: Host) -> bool:
-    """Return whether exactly one key is known to wait for the next boot: two may bear one name."""
-    return len(re.findall(r"^\[key \d+\]", host.run(QUEUED).stdout, re.MULTILINE)) == 1
 
 
 def _iommu_groups(host: Probes) -> dict[str, int] | None:

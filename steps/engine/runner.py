@@ -9,13 +9,15 @@ import signal
 import sys
 from pathlib import Path
 
+from steps.model.loading import without
+
 USAGE = 2
 UNATTENDED = "--unattended"
 """The word that says that nobody can be asked."""
 _DESCRIPTORS = 65536
 """So many open files are enough. Before every command each number below the limit is closed, and a container's may be 2³⁰."""
-_UNUSED = ("typing_extensions", "bz2", "lzma")
-"""What msgspec and shutil load when it is there and do without when it is not: a tenth of the runner's memory."""
+_UNUSED = ("_uuid", "bz2", "lzma", "typing_extensions", "zlib")
+"""What msgspec, shutil and uuid load when it is there and do without when it is not: a tenth of the runner's memory."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -36,8 +38,6 @@ def main(arguments: list[str] | None = None) -> int:
     from steps.host.trusted_path import secure
 
     secure(os.environ)
-    for name in _UNUSED:
-        sys.modules.setdefault(name, None)  # type: ignore[arg-type]
     return _work(Path(words[0]), words[1:])
 
 
@@ -51,8 +51,9 @@ def limit_descriptors() -> None:
 def _work(path: Path, words: list[str]) -> int:
     """Work on the folder; a refusal is left there for whoever started us."""
     # Only now, so that what is not used above is not loaded.
-    from steps.engine.folder import RunFolder
-    from steps.engine.work import after, hold_and_work
+    with without(*_UNUSED):
+        from steps.engine.folder import RunFolder
+        from steps.engine.work import after, hold_and_work
     from steps.errors import BringupError, InputError
 
     folder, token = RunFolder(path), after(words, "--token")

@@ -6,7 +6,7 @@ import contextlib
 
 import msgspec
 
-from steps.detect import firmware
+from steps.detect import keys
 from steps.engine import aside, ledger, settings
 from steps.engine.command import Missing, failed_by, never, run_command
 from steps.engine.context import Context, Outcome, failed
@@ -207,7 +207,7 @@ def _commands(action: Run, context: Context) -> Outcome:
         expect_mounted(mount)
     context.spool_line(action.id, TAKEN_BACK)
     for step in action.undo:
-        if isinstance(step, Unqueue) and not firmware.one_key_queued(context.host):
+        if isinstance(step, Unqueue) and not keys.one_queued(context.host):
             # The firmware has it, or nobody asked in the end; only a person at the console can take an enrolled one out.
             context.spool_line(action.id, f"mokutil --delete {step.certificate}")
             left = True

@@ -95,7 +95,8 @@ def _have_at_hand(plan: Plan) -> None:
     for name in names:
         manager(name)
     if any(isinstance(action, Reboot) for action in plan.actions):
-        importlib.import_module("steps.detect.boot")
+        for module in ("steps.detect.boot", "steps.host.boot_menu"):
+            importlib.import_module(module)
     # The tables behind them are read at their first use and remembered.
     protected("", None)
     settings.patterns()

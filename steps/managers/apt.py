@@ -17,15 +17,6 @@ NETWORK = ("-o", "Acquire::Retries=3", "-o", "Acquire::http::Timeout=30", "-o", 
 _LOCK_SECONDS = 300
 
 
-def shown(action: Packages) -> Argv:
-    """Return the command that a person would type for the same result."""
-    back = ("--allow-downgrades",) if action.may_downgrade else ()
-    return ("apt-get", "install", *back, *action.install) if action.install else ("apt-get", "update")
-
-
-# --- running --------------------------------------------------------------------------------------
-
-
 class Apt:
     """The `PackageManager` of Debian and Ubuntu."""
 
@@ -61,6 +52,11 @@ class Apt:
         guard = () if action.may_remove else ("--no-remove",)
         back = ("--allow-downgrades",) if action.may_downgrade else ()
         return ("apt-get", "-y", *apt_state.SAFE, *NETWORK, *progress, *guard, *back, "install", *action.install)
+
+    def shown(self, action: Packages) -> Argv:
+        """Return the install without our options; a plan's refresh has no packages."""
+        back = ("--allow-downgrades",) if action.may_downgrade else ()
+        return ("apt-get", "install", *back, *action.install) if action.install else ("apt-get", "update")
 
     def simulate(self, action: Packages, host: Host) -> Simulation:
         """Return what apt would do: removals are told, not refused, so that they can be named."""

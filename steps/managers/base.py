@@ -140,6 +140,10 @@ class PackageManager(Protocol):
         """Return what installs; with `status_fd`, progress lines go to that descriptor where the manager can."""
         ...
 
+    def shown(self, action: Packages) -> Argv:
+        """Return the command that a person would type for the same result."""
+        ...
+
     def simulate(self, action: Packages, host: Host) -> Simulation:
         """Return what the manager would do, without its doing it."""
         ...

@@ -31,11 +31,6 @@ _ERROR = re.compile(
 )
 
 
-def shown(action: Packages) -> Argv:
-    """Return the command that a person would type for the same result."""
-    return ("dnf", "install", *_specs(action))
-
-
 def _specs(action: Packages) -> Argv:
     """Return the packages in dnf's spelling: the version follows a dash."""
     return tuple(package.replace("=", "-", 1) for package in action.install)
@@ -61,6 +56,10 @@ class Dnf:
         """Return the install; dnf removes nothing unless it is allowed to erase, and has no progress descriptor."""
         erase = ("--allowerasing",) if action.may_remove else ()
         return ("dnf", "-y", "--setopt=install_weak_deps=True", *erase, "install", *_specs(action))
+
+    def shown(self, action: Packages) -> Argv:
+        """Return the install without our options."""
+        return ("dnf", "install", *_specs(action))
 
     def simulate(self, action: Packages, host: Host) -> Simulation:
         """Return what `dnf --assumeno` says; it ends with 1 when it has asked."""

@@ -29,6 +29,10 @@ class Pacman(Planned):
         """Return the install; pacman knows no versions but the current one."""
         return ("pacman", "-S", "--needed", "--noconfirm", *(package.partition("=")[0] for package in action.install))
 
+    def shown(self, action: Packages) -> Argv:
+        """Return the install as it is: it says no more than a person would type."""
+        return self.argv(action)
+
     def snapshot(self, host: Host) -> Snapshot | None:
         """Return every package; `None` when pacman did not answer."""
         told = host.run(("pacman", "-Q"), timeout=60.0)

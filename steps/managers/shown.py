@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 
-from steps.managers import apt, dnf
 from steps.managers.base import manager
 from steps.model.action import AnyAction, Keep, Manual, Packages, Reboot, Run, Service, Write
 
@@ -14,12 +13,8 @@ def shown(action: AnyAction) -> tuple[str, ...]:
     match action:
         case Run(argv=argv):
             return argv
-        case Packages(manager="apt"):
-            return apt.shown(action)
-        case Packages(manager="dnf"):
-            return dnf.shown(action)
         case Packages():
-            return manager(action.manager).argv(action)
+            return manager(action.manager).shown(action)
         case Service(unit=unit):
             return ("systemctl", "enable", "--now", unit)
         case Keep(moves=moves, path=path):

@@ -30,6 +30,10 @@ class Zypper(Planned):
         """Return the install; NVIDIA's packages carry a licence that has to be agreed to."""
         return ("zypper", "--non-interactive", "install", "--auto-agree-with-licenses", *action.install)
 
+    def shown(self, action: Packages) -> Argv:
+        """Return the install as it is: it says no more than a person would type."""
+        return self.argv(action)
+
     def snapshot(self, host: Host) -> Snapshot | None:
         """Return every package of rpm's."""
         packages = rpm.packages(host)

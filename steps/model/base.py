@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-_HIDDEN = "typing_extensions"
-_modules: dict[str, Any] = sys.modules
-_hides = _modules.setdefault(_HIDDEN, None) is None
-# msgspec takes a few names from there where it can, and from `typing` where it cannot; `inspect` and the like come along with them,
-# which is a tenth of what a verb may cost. Whoever asks later finds it as always.
-import msgspec  # noqa: E402
+from steps.model.loading import without
 
-if _hides:
-    del _modules[_HIDDEN]
+with without("typing_extensions"):
+    # msgspec takes a few names from there where it can, and from `typing` where it cannot; `inspect` and the like come along with
+    # them, which is a tenth of what a verb may cost.
+    import msgspec
 
 T = TypeVar("T")
 
