@@ -186,7 +186,8 @@ class CodeError(Event):
 
 @parses(
     r"(?P<file>(?:/\S*dkms/(?:nvidia|amdgpu)|/(?:var/)?tmp/amd\.\w+/|\S*/NVIDIA-Linux-|/usr/src/(?:nvidia|amdgpu)|\S*open-gpu-kernel-modules|\S*\bkernel-open/|"
-    r"nvidia(?:-\w+)?/)\S*?\.[ch]):\d+(?::\d+)?: (?:fatal )?error: (?!unrecognized|unknown arg)[^\n]*",
+    r"nvidia(?:-\w+)?/|(?<![\w/.])amd/(?:amdgpu|amdkcl|amdkfd|display|backport)/)\S*?\.[ch]):\d+(?::\d+)?: "
+    r"(?:fatal )?error: (?!unrecognized|unknown arg)[^\n]*",
     ": error: ", ": fatal error: ",
 )  # fmt: skip
 def code_error(found: re.Match[str], at: Place) -> CodeError:

@@ -1,4 +1,4 @@
-"""What a module says when it cannot start: made for another kernel, or without its firmware."""
+"""What a module says when it cannot start, and who keeps it from loading: another kernel's, without its firmware, on a blacklist."""
 
 from __future__ import annotations
 
@@ -43,3 +43,18 @@ def version_magic(found: re.Match[str], at: Place) -> OtherKernels:
 def other_layout(found: re.Match[str], at: Place) -> OtherKernels:
     """Recognise that the kernel itself, not another module of the driver, was another one when the module was built."""
     return OtherKernels(place=at, module=found["module"])
+
+
+class Denied(Event):
+    """A module that was wanted at boot is on a blacklist of modprobe's."""
+
+    module: str
+
+
+@parses(
+    r"\bModule ['\"](?P<module>nvidia(?:[_-]\w+)?|amdgpu)['\"] is (?:deny-listed|blacklisted|in the deny-?list)",
+    "is deny-listed", "is blacklisted", "is in the deny",
+)  # fmt: skip
+def denied(found: re.Match[str], at: Place) -> Denied:
+    """Recognise systemd-modules-load of all ages."""
+    return Denied(place=at, module=found["module"].replace("-", "_"))

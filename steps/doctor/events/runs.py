@@ -42,9 +42,10 @@ def locked(found: re.Match[str], at: Place) -> Locked | None:
     r"Waiting for process with pid (?P<waits>\d+) to finish|another copy is running as pid (?P<yum>\d+)|"
     r"Failed to obtain rpm transaction lock|Another app is currently holding the yum lock|"
     r"System management is locked by the application with pid (?P<zypper>\d+) \((?P<named>[^)]+)\)|"
+    r"dpkg (?:frontend|status database|database) is locked by another process|"
     r"unable to lock database|另一个进程占用了锁",
     "lock was locked by", "process with pid", "another copy is running", "rpm transaction lock", "holding the yum lock",
-    "management is locked", "unable to lock database",
+    "management is locked", "unable to lock database", "is locked by another process",
 )  # fmt: skip
 def locked_otherwise(found: re.Match[str], at: Place) -> Locked:
     """Recognise dpkg alone, dnf, yum, zypper and pacman."""

@@ -9,7 +9,9 @@ from steps.doctor.events.base import Event, parses
 from steps.doctor.told import Place
 from steps.host.prompts import HISTORY, PROMPT, RUNNERS
 
-_TYPED = "|".join(map(re.escape, RUNNERS))
+_SWITCHES = ("envycontrol", "supergfxctl", "optimus-manager", "system76-power")
+"""They choose the card of a laptop, as prime-select does."""
+_TYPED = "|".join(map(re.escape, (*RUNNERS, *_SWITCHES)))
 _BEFORE = rf"{PROMPT}[ ]*|[ \t]{{0,6}}{HISTORY}|[^\n$#>❯➜]{{0,60}}(?:[$#>➜]|❯{{1,3}}) +|\+ |Commandline: "
 """What stands before a command; since one of these programs follows, anything may stand before a prompt's mark."""
 
@@ -30,6 +32,7 @@ class Command(Event):
     rf"(?P<line>(?:(?:\S*/)?(?:{_TYPED})|\S+\.run|\S*/install\.sh) \S.*|\S+\.run)$",
     " install", ".run", "docker ", "podman ", "nerdctl ", "kubectl ", "oc exec", "crictl ", "singularity ", "apptainer ",
     "torchrun ", "mpirun ", "modprobe ", "prime-select ", "dkms ", "export ", "/install.sh",
+    *(f"{name} " for name in _SWITCHES),
     typed=True,
 )  # fmt: skip
 def command(found: re.Match[str], at: Place) -> Command | None:

@@ -9,7 +9,9 @@ from steps.catalog.repairs import flavors
 from steps.catalog.stack import distribution_of
 from steps.doctor.diagnosis import Step
 from steps.doctor.events.bus import ProbeNotCalled
+from steps.doctor.events.typed import Command
 from steps.doctor.evidence import Evidence
+from steps.doctor.facts import profiles
 from steps.doctor.facts.cards import Card
 from steps.doctor.facts.modules import Setting
 from steps.doctor.repairs.base import Plan, back, install, manager_of, not_offered, person, proof, reboot, repairs, run, write
@@ -157,6 +159,10 @@ def _follows(seen: Evidence) -> bool:
 def prime(seen: Evidence, candidate: Candidate) -> Plan:
     """Return the profile that lets the driver load."""
     asked = seen.host.run(("prime-select", "query"))
+    other = None if asked.stdout.strip() else profiles.back(seen.modules.settings, seen.all(Command), seen.host.read)
+    if other is not None:
+        # The file is written anew at each start: its program has to be told.
+        return Plan(steps=(person("prime", *other), *images(seen), reboot()), verify=proof("smi"))
     if asked.status == 127:
         away = _remarked(seen, "prime-alias", lambda one: one.verb == "alias" and one.rest == "off")
         return Plan(steps=(*(away or (person("prime", "prime-select", "on-demand"),)), *images(seen), reboot()), verify=proof("smi"))

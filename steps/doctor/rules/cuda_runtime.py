@@ -11,6 +11,7 @@ from steps.doctor.events.containers import HookFailed, OperatorDriver, ToolMissi
 from steps.doctor.events.cuda import CudaError, DriverOld, DriverUnseen, FabricManager, NoDevices, SymbolMissing, UvmMissing
 from steps.doctor.events.kernel import ModuleNotFound
 from steps.doctor.events.libraries import CudnnVersions
+from steps.doctor.events.loads import Denied
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.processes import running
 from steps.doctor.overcome import served
@@ -158,7 +159,11 @@ def uvm(seen: Evidence) -> Answer:
     unloaded = seen.modules.loads("nvidia_uvm") is False and seen.modules.loads("nvidia") is True
     module = fact("absent", "lsmod", "nvidia, but no nvidia_uvm") if unloaded else None
     woke = next((event for event in seen.all(CudaError) if re.search(r"suspend|resume", event.place.text, re.IGNORECASE)), None)
-    absent = seen.first(UvmMissing) or seen.first(ModuleNotFound, lambda event: event.module.replace("-", "_") == "nvidia_uvm")
+    absent = (
+        seen.first(UvmMissing)
+        or seen.first(ModuleNotFound, lambda event: event.module.replace("-", "_") == "nvidia_uvm")
+        or seen.first(Denied, lambda event: event.module == "nvidia_uvm" and not seen.modules.loads("nvidia_uvm"))
+    )
     if failed is None:
         if error(seen, 3) is not None and module is not None:
             return found(LIKELY, error(seen, 3), module)

@@ -75,8 +75,11 @@ def _no_headers_package(seen: Evidence) -> Answer:
     """Decide by the package database: an entry of DKMS is not built, and no headers of the running kernel are installed."""
     running = seen.system.kernel
     waiting = [line for line in entries(seen) if line.state == "added"]
-    if running is None or not waiting or built(seen, running.value) or seen.driver_answers or seen.all(BuildFailed):
+    if running is None or built(seen, running.value) or seen.driver_answers or seen.all(BuildFailed):
         return None
+    if not waiting:
+        others = _of_newer_kernel(seen, running.value)
+        return found(LIKELY - 0.1, others, running, kernel=running.value) if others is not None else None
     at = f"/lib/modules/{running.value}/build"
     absent = seen.host.exists(at) is False
     if seen.packages.whole and seen.packages.named(rf"linux-headers-{re.escape(running.value)}"):
@@ -85,6 +88,16 @@ def _no_headers_package(seen: Evidence) -> Answer:
         return found(STRONG if absent else LIKELY, waiting[0], running, kernel=running.value)
     others = _other_headers(seen, running.value)
     return found(LIKELY - 0.1, waiting[0], running, others, kernel=running.value) if others is not None else None
+
+
+def _of_newer_kernel(seen: Evidence, kernel: str) -> Told | None:
+    """Return headers of other kernels, where a list has the running kernel without its own, and no module of the driver is for it."""
+    here = seen.packages.named(rf"kernel(?:-core)?|linux-image-(?:unsigned-)?{re.escape(kernel)}")
+    itself = any(kernel in row.name or kernel.startswith(row.version) for row in here)
+    if not itself or seen.driver_answers is not False or seen.smi.installed is False:
+        return None
+    ready = kernel in seen.modules.kernels() or seen.packages.named(r"linux-modules-nvidia-.*|kmod-nvidia-\S*\d+\.\d+\.\d+-.*")
+    return None if ready else _other_headers(seen, kernel)
 
 
 def _other_headers(seen: Evidence, kernel: str) -> Told | None:

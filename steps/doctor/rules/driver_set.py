@@ -14,6 +14,7 @@ from steps.doctor.facts.packages import Row, Upgradable, role
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
 from steps.doctor.rules.driver_mismatch import mismatch
 from steps.doctor.told import Fact, Told, fact
+from steps.host.rooted import version_key
 
 
 @rule("partial-driver-upgrade")
@@ -83,9 +84,21 @@ def _agreed(seen: Evidence) -> tuple[Row, ...]:
 
 
 def _of_other_kernel(seen: Evidence, row: Row) -> bool:
-    """Return whether a package is the module for one kernel, and that is not the running one."""
-    kernel, running = re.search(r"-(\d+\.\d+\.\d+-\d[\w.]*)", row.name), seen.system.kernel
-    return kernel is not None and running is not None and not running.value.startswith(kernel[1])
+    """Return whether a package is the module for one kernel, and that is not the running one; the newest counts where none is known."""
+    kernel, running = _kernel_of(row), seen.system.kernel
+    if kernel is None:
+        return False
+    if running is not None:
+        return not running.value.startswith(kernel)
+    # Kernels stay installed beside newer ones, each with the module that was built for it: only the newest one's has to fit.
+    kernels = {_kernel_of(other) for other in seen.packages.driver("module")} - {None}
+    return kernel != max((one for one in kernels if one), key=version_key)
+
+
+def _kernel_of(row: Row) -> str | None:
+    """Return the one kernel that a module's package is for, as its name says; `None` where it is for any."""
+    kernel = re.search(r"-(\d+\.\d+\.\d+-\d[\w.]*)", row.name)
+    return kernel[1] if kernel else None
 
 
 def _pinned(seen: Evidence) -> Fact | None:

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from steps.doctor import numbers
 from steps.doctor.events.bus import Unreachable
+from steps.doctor.events.dkms import BuildFailed
 from steps.doctor.events.faults import FellOff
 from steps.doctor.events.kernel import (
     FatalInit,
@@ -22,9 +23,11 @@ from steps.doctor.events.kernel import (
     NoGsp,
     NvlinkCore,
 )
-from steps.doctor.events.loads import NoImage, OtherKernels
+from steps.doctor.events.loads import Denied, NoImage, OtherKernels
 from steps.doctor.events.ownership import ImageHolds, Rebooted
+from steps.doctor.events.typed import Command
 from steps.doctor.evidence import Evidence
+from steps.doctor.facts import profiles
 from steps.doctor.facts.cards import Card
 from steps.doctor.facts.versions import fit
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
@@ -184,16 +187,23 @@ def _module(seen: Evidence) -> tuple[Fact, ...]:
 
 @rule("driver-blocked-by-prime-profile")
 def prime(seen: Evidence) -> Answer:
-    """An alias names nothing to load in place of nvidia."""
+    """An alias names nothing to load in place of nvidia, or a profile's file keeps it from loading by itself."""
     refused = seen.first(InsertFailed, lambda event: event.module == "off")
-    alias = next((line for line in seen.modules.settings if line.verb == "alias" and line.module == "nvidia" and line.rest == "off"), None)
-    profile = _profile(seen)
+    alias, profile = profiles.away(seen.modules.settings), _profile(seen)
     if refused is None and (seen.modules.loads("nvidia") or seen.driver_answers):
         return None
-    if refused is None and alias is None:
-        chosen = profile is not None and profile.value == "intel" and seen.driver_answers is False
-        return found(POSSIBLE, profile) if chosen else None
-    return found(CERTAIN if refused else STRONG, refused, alias, profile)
+    if refused or alias:
+        return found(CERTAIN if refused else STRONG, refused, alias, profile)
+    silent = seen.driver_answers is False
+    entry = profiles.listed(seen.modules.settings)
+    denied = seen.first(Denied, lambda event: event.module == "nvidia") if silent else None
+    if entry or denied:
+        return found(STRONG if entry and silent else LIKELY, entry, denied, profile, variant="listed")
+    # A module that was never built cannot be kept out.
+    typed = profiles.chosen(seen.all(Command)) if silent and not seen.has(BuildFailed) else None
+    if typed is not None:
+        return found(LIKELY - 0.1, typed, profile, variant="chosen")
+    return found(POSSIBLE, profile) if silent and profile is not None and profile.value == "intel" else None
 
 
 def _profile(seen: Evidence) -> Fact | None:

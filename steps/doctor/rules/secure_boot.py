@@ -37,7 +37,33 @@ _KEY = re.compile(
 def refused(seen: Evidence) -> Told | None:
     """Return the message that a module was refused for its signature, or `None`."""
     tried = seen.first(InsertFailed, lambda event: _KEY.search(event.reason or "") is not None)
-    return tried or seen.first(KeyRefused)
+    return tried or seen.first(KeyRefused) or _not_permitted(seen)
+
+
+_DRIVER = re.compile(r"(?:nvidia|amdgpu)\b|nvidia[_-]")
+_PERMITTED = re.compile(r"not permitted|不允许的操作|nicht erlaubt|non permise|no permitida|não permitida|не позволена|許可されていない")
+
+
+def _not_permitted(seen: Evidence) -> Told | None:
+    """Return that the driver's module may not come in while the kernel is locked; `None` where root's rights may be what is missing."""
+    if seen.system.container or locked(seen) is None:
+        return None
+    return seen.first(
+        InsertFailed, lambda event: _DRIVER.match(event.module) is not None and _PERMITTED.search(event.reason or "") is not None
+    )
+
+
+def locked(seen: Evidence) -> Fact | None:
+    """Return what says that the kernel takes signed modules only: its own word, its command line, or Secure Boot; else `None`."""
+    path, line = "/sys/kernel/security/lockdown", "/proc/cmdline"
+    mode = re.search(r"\[(integrity|confidentiality)\]", seen.host.read(path) or "")
+    if mode is not None:
+        return fact(mode[1], path, mode[0])
+    word = re.search(r"\b(?:lockdown=(?:integrity|confidentiality)|module\.sig_enforce(?:=1)?(?!\S))", seen.host.read(line) or "")
+    if word is not None:
+        return fact(word[0], line, word[0])
+    state = enabled(seen)
+    return state if state is not None and state.value == "enabled" else None
 
 
 def _keyring(seen: Evidence) -> Fact | None:
@@ -120,7 +146,7 @@ def not_enrolled(seen: Evidence) -> Answer:
     if no is not None:
         sure = CERTAIN if missing or state else LIKELY + 0.1
         other = _other_module(seen, no)
-        return found(min(sure, LIKELY) if other else sure, no, state, missing, _signer(seen), other)
+        return found(min(sure, LIKELY) if other else sure, no, state or locked(seen), missing, _signer(seen), other)
     if missing is not None and state is not None:
         return found(STRONG, missing, state, _signer(seen))
     if state is not None and seen.driver_answers is False and _own_module(seen) and seen.modules.loads("nvidia") is not True:
