@@ -13,7 +13,6 @@ from steps.engine.command import Ending, judge, never, run_command
 from steps.engine.context import Context, Outcome, failed
 from steps.engine.durable import make_folder, open_new, write_whole
 from steps.engine.folder import state_folder
-from steps.engine.found import brought, first_found, forget_found
 from steps.engine.keeping import put_aside
 from steps.managers.base import Holder, Kept, PackageManager, Simulation, Snapshot, manager, module_files
 from steps.managers.preflight import check, check_space
@@ -86,7 +85,7 @@ def _refresh(action: Packages, context: Context, tool: PackageManager) -> Outcom
 
 def _attempt(action: Packages, context: Context, tool: PackageManager) -> Outcome:
     """Simulate, judge, put aside and install without waiting for anybody; `BUSY` when another one has the manager."""
-    early = first_found(context, action, tool.snapshot(context.host)) if read_before(context, action) is not None else None
+    early = tool.snapshot(context.host) if read_before(context, action) is not None else None
     repair(action, context)
     before = tool.snapshot(context.host)
     if before is None:
@@ -114,12 +113,11 @@ def _attempt(action: Packages, context: Context, tool: PackageManager) -> Outcom
 def _claim(action: Packages, context: Context, early: Snapshot, repaired: Snapshot) -> None:
     """Count what the repair of an earlier try changed as that try's work: apt brings the rest of what it had begun."""
     known, after = read_before(context, action), read_after(context, action)
-    names = brought(early, repaired, known.names if known is not None else ())
+    names = {name for name in (known.names if known else ()) if early.packages.get(name) != repaired.packages.get(name)}
     if after is not None and names:
         others = {name: package for name, package in after.packages.items() if name not in names}
         ours = {name: package for name, package in repaired.packages.items() if name in names}
         _write(context, action, "after.json", msgspec.structs.replace(after, packages=others | ours))
-    forget_found(context, action)
 
 
 def unreadable(action: Packages, context: Context, tool: PackageManager) -> Outcome:

@@ -13,7 +13,6 @@ from steps.engine.context import Context, Outcome, failed
 from steps.engine.durable import make_folder, write_whole
 from steps.engine.files import put_back, real_path, take_away
 from steps.engine.folder import all_folders
-from steps.engine.found import brought, first_found, forget_found
 from steps.engine.journal import Unwritten
 from steps.engine.ledger import PathsBefore, paths_of
 from steps.engine.mounts import expect_mounted, mount_above
@@ -94,37 +93,34 @@ def _packages(action: Packages, context: Context) -> Outcome:
     for name in sorted(asked):
         context.spool_line(action.id, f"[bringup: {name} was asked for since and is left alone]")
     state = msgspec.structs.replace(state, names=tuple(name for name in state.names if name not in asked))
-    # Before the repair: it may bring packages, and write beside configuration files, which is our doing too.
-    first = first_found(context, action, early)
+    # Before the repair: it may write beside configuration files, which is our doing too.
     found = settings.register_undo(action, context, settings.seen(action, context, tool, state.names))
     outcome = Outcome(status="failed")
     try:
-        outcome = _way_back(action, context, tool, state, found, first)
+        outcome = _way_back(action, context, tool, state, found, early)
     finally:
-        if outcome.status == "failed" and tool.snapshot(context.host) == first:
-            # Nothing was done, by an earlier undo neither: what a person changes from now on is the person's for the next try.
+        if outcome.status == "failed" and tool.snapshot(context.host) == early:
+            # Nothing was done: what a person changes from now on is the person's for the next try.
             settings.forget_undo(action, context)
             forget_asked(context, action)
-            forget_found(context, action)
     if outcome.status == "failed" or not asked:
         return outcome
     return msgspec.structs.replace(outcome, params={**outcome.params, "asked": " ".join(sorted(asked))})
 
 
 def _way_back(
-    action: Packages, context: Context, tool: PackageManager, state: PackagesBefore, found: settings.Settings, first: Snapshot | None
+    action: Packages, context: Context, tool: PackageManager, state: PackagesBefore, found: settings.Settings, early: Snapshot | None
 ) -> Outcome:
-    """Take the packages back to `state`, and with them the settings, which were `found` so, as the packages were at `first`."""
+    """Take the packages back to `state` from how they are, `early`, and the settings with them, which were `found` so."""
     kept = _still_there(state.kept, context)
-    now = tool.snapshot(context.host)
-    if now is not None:
+    if early is not None:
         # An undo that was tried before may have left packages without files that their own scripts need.
-        _carry_out(tool.unpack_again(kept, now, context.host), action, context, tool, frozenset())
+        _carry_out(tool.unpack_again(kept, early, context.host), action, context, tool, frozenset())
     repair(action, context, undoing=True)
     now = tool.snapshot(context.host)
     if now is None:
         return unreadable(action, context, tool)
-    ours = changed(state, read_after(context, action)) | brought(first, now, state.names)
+    ours = changed(state, read_after(context, action))
     if context.plan.repairs is not None:
         ours -= ledger.gone_with(context.plan, all_folders(context.owner))
     commands = tool.restore(state.before, now, kept, ours)
