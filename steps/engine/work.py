@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -40,7 +40,7 @@ from steps.managers.base import manager
 from steps.managers.preflight import protected
 from steps.model.action import AnyAction, ManagerName, Packages, PackagesAre, Reboot, Run
 from steps.model.plan import Ahead, Plan
-from steps.model.run import LOG_IN_AGAIN, RunState, is_taken_back, left_out
+from steps.model.run import LOG_IN_AGAIN, Entry, RunState, is_taken_back, left_out
 
 _LOOK = 0.5
 """Seconds between two looks whether the program is there that a fetch belongs to."""
@@ -248,7 +248,7 @@ class Runner:
         self._journal.append("undo-started")
         # At once: what is being taken back must not go on by itself after a boot.
         disarm(self._context)
-        before = self._before
+        before = _before_undo(self._journal.entries)
         went_wrong = False
         vain = ledger.in_vain(self._journal.entries)
         for action in self._cut_off():
@@ -346,6 +346,17 @@ class Runner:
         else:
             going.clear()
         self._lanes.wake()
+
+
+def _before_undo(entries: Sequence[Entry]) -> RunState:
+    """Return the state of the run before the turn that began to take it back, the first one where several tried."""
+    turn = 0
+    for at, entry in enumerate(entries):
+        if entry.kind == "run-started":
+            turn = at
+        elif entry.kind == "undo-started":
+            return fold(entries[:turn])
+    return fold(entries)
 
 
 def after(words: list[str], option: str) -> str | None:
