@@ -154,7 +154,9 @@ def find_undoable() -> RunHandle:
     """
     for handle in _readable():
         if not handle.plan.target.rehearsal and handle.state().status != "undone" and handle.is_ours():
-            return _gone_on_since(handle) or handle
+            while (later := _gone_on_since(handle)) is not None:
+                handle = later  # noqa: PLW2901 - from a repair to what it repaired, which may have been one too
+            return handle
     raise InputError("nothing-to-undo")
 
 
@@ -177,16 +179,28 @@ def find_repaired(run_id: str) -> RunHandle | None:
 
 
 def find_resumable() -> RunHandle:
-    """Return the run to go on with: the newest, or the one that the newest has repaired. Raises what `find` raises."""
+    """Return the run to go on with: the newest, or the one that the newest was to repair. Raises what `find` raises."""
     newest = find(None)
-    mended = newest.plan.repairs if newest.state().status == "done" else None
-    return (find_repaired(mended) if mended is not None else None) or newest
+    return next((one for one in _repaired_before(newest) if find_repaired(one.id) is not None), newest)
+
+
+def _repaired_before(repair: RunHandle) -> Iterator[RunHandle]:
+    """Yield the run that `repair` was for, and what that one was for, as long as there is nothing to go on with in the repairs."""
+    while repair.plan.repairs is not None and repair.state().status in ("done", "undone"):
+        try:
+            repair = find(repair.plan.repairs)
+            repair.state()
+        except BringupError:
+            return
+        yield repair
 
 
 def _gone_on_since(repair: RunHandle) -> RunHandle | None:
     """Return the run that `repair` repaired when it ended after it and is not taken back; else `None`."""
     with contextlib.suppress(BringupError):
-        handle = find(repair.plan.repairs) if repair.plan.repairs is not None else repair
+        if repair.plan.repairs is None:
+            return None
+        handle = find(repair.plan.repairs)
         state = handle.state()
         later = last_moment(RunFolder(Path(handle.folder))) > last_moment(RunFolder(Path(repair.folder)))
         if state.status != "undone" and state.ended is not None and later:

@@ -1,0 +1,131 @@
+"""Turns of several runs and of one: what went on later goes back first, a turn that was cut off tells as much as one that was not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from steps.engine import client
+from steps.engine.folder import Refused
+from steps.errors import PreflightError
+from steps.model.action import AnyAction, Command, RemovePath, Run, Write
+from steps.model.run import RunState
+from tests.engine_kit import ended, holds, kill_runner, output, plan_of, ran, session_of, statuses, wait_until, works
+
+pytestmark = pytest.mark.usefixtures("state")
+
+
+def undone(handle: client.RunHandle) -> RunState:
+    handle.undo()
+    return ended(handle)
+
+
+def needing(there: Path) -> Run:
+    """Return an action that fails until a file is there."""
+    return Run(id="a.needs", title="t", argv=("cat", str(there)))
+
+
+def repairing(stopped: client.RunHandle, *actions: AnyAction) -> client.RunHandle:
+    handle = client.start(msgspec.structs.replace(plan_of(*actions), repairs=stopped.id), sudo=None)
+    ended(handle)
+    return handle
+
+
+# --- whichever went on later goes back first --------------------------------------------------------
+
+
+def test_a_run_that_went_on_in_a_file_of_a_later_one_goes_back_before_it(tmp_path: Path) -> None:
+    there, file = tmp_path / "there", tmp_path / "conf"
+    first = ran(needing(there), Write(id="a.write", title="t", path=str(file), text="first"))
+    second = ran(Write(id="a.write", title="t", path=str(file), text="second"))
+    there.touch()
+    first.resume()
+    assert (ended(first).status, file.read_text()) == ("done", "first")
+    with pytest.raises(PreflightError) as caught:
+        second.undo()
+    assert (caught.value.code, caught.value.params["later"], caught.value.params["path"]) == ("undo-later-first", first.id, str(file))
+    assert (undone(first).status, file.read_text()) == ("undone", "second")
+    assert (undone(second).status, file.exists()) == ("undone", False)
+
+
+def test_a_folder_that_a_run_made_later_than_another_wrote_beside_it_stands_in_nobodys_way(tmp_path: Path) -> None:
+    there, made = tmp_path / "there", tmp_path / "made"
+    make = Run(id="a.make", title="t", argv=("mkdir", str(made)), undo=(RemovePath(path=str(made)),))
+    first = ran(make, needing(there))
+    second = ran(Write(id="a.write", title="t", path=str(made / "conf"), text="second"))
+    there.touch()
+    first.resume()
+    assert ended(first).status == "done"
+    with pytest.raises(PreflightError) as caught:
+        first.undo()
+    assert caught.value.params["later"] == second.id
+    assert (undone(second).status, undone(first).status, made.exists()) == ("undone", "undone", False)
+
+
+# --- a turn that was cut off, and the next ----------------------------------------------------------
+
+
+def test_a_failed_run_that_is_taken_back_at_the_second_try_ends_as_at_the_first(tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    back = Command(argv=("cat", str(there)))
+    handle = ran(Run(id="a.one", title="t", argv=("true",), undo=(back,)), Run(id="a.two", title="t", argv=("false",)))
+    assert (undone(handle).exit, handle.state().status) == (22, "undo-failed")
+    there.touch()
+    assert (undone(handle).status, handle.state().exit) == ("undone", 21)
+    assert (undone(handle).status, handle.state().exit) == ("undone", 21)
+
+
+def test_a_run_that_failed_and_was_brought_to_its_end_is_taken_back_as_one_that_was_done(tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    handle = ran(needing(there))
+    there.touch()
+    handle.resume()
+    assert ended(handle).status == "done"
+    assert (undone(handle).status, handle.state().exit) == ("undone", 0)
+
+
+def test_no_run_begins_beside_what_a_cancelled_wait_has_left_at_work(tmp_path: Path) -> None:
+    enough = tmp_path / "enough"
+    cut = client.start(plan_of(holds("a.one", enough)), sudo=None)
+    wait_until(cut, lambda state: statuses(state) == {"a.one": "running"})
+    pid = session_of(cut, "a.one")
+    kill_runner(cut)
+    cut.resume()
+    wait_until(cut, lambda _: "still at work" in output(cut, "a.one"))
+    cut.cancel()
+    assert ended(cut).status == "cancelled"
+    with pytest.raises(Refused) as caught:
+        client.start(plan_of(works("b.two")), sudo=None)
+    assert (caught.value.code, caught.value.params) == ("run-left", {"run": cut.id, "pid": pid})
+    enough.touch()
+    cut.resume()
+    assert ended(cut).status == "done"
+    assert ran(works("b.two")).state().status == "done"
+
+
+# --- which run is meant -----------------------------------------------------------------------------
+
+
+def test_a_repair_of_a_repair_leads_back_to_the_run_that_both_are_for(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    stopped = ran(needing(first))
+    broken = repairing(stopped, needing(second), Run(id="a.touch", title="t", argv=("touch", str(first))))
+    mend = repairing(broken, Run(id="a.touch", title="t", argv=("touch", str(second))))
+    assert client.find_resumable().id == broken.id
+    broken.resume()
+    assert ended(broken).status == "done"
+    assert client.find_resumable().id == stopped.id
+    stopped.resume()
+    assert ended(stopped).status == "done"
+    assert client.find_resumable().id == mend.id
+    assert client.find_undoable().id == stopped.id
+
+
+def test_a_repair_that_was_taken_back_is_not_what_is_gone_on_with(tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    stopped = ran(needing(there))
+    vain = repairing(stopped, Run(id="a.vain", title="t", argv=("false",)))
+    assert undone(vain).status == "undone"
+    assert client.find_resumable().id == stopped.id
