@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 
 import msgspec
 
@@ -17,6 +18,7 @@ from steps.engine.journal import Unwritten
 from steps.engine.ledger import PathsBefore, paths_of
 from steps.engine.mounts import expect_mounted, mount_above
 from steps.engine.packages import PackagesBefore, changed, read_after, read_before, repair, return_folder, unreadable
+from steps.engine.probes import is_gone
 from steps.engine.since import asked_for_since, forget_asked, refuse_held_since
 from steps.errors import BringupError
 from steps.managers.base import Installed, Kept, PackageManager, Snapshot, manager
@@ -207,6 +209,9 @@ def _commands(action: Run, context: Context) -> Outcome:
             # The firmware has it, or nobody asked in the end; only a person at the console can take an enrolled one out.
             context.spool_line(action.id, f"mokutil --delete {step.certificate}")
             left = True
+        elif isinstance(step, Command) and is_gone(step.there, action, context):
+            # An undo that was cut off had done it and could not say so any more, or a person did it.
+            context.spool_line(action.id, f"[bringup: done already: {shlex.join(step.argv)}]")
         elif isinstance(step, Unqueue | Command):
             ending = run_command(context, action, step.argv, environment=action.env, outside=action.outside)
             if ending.code and not (isinstance(step, Command) and step.tolerant):
