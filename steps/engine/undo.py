@@ -17,7 +17,7 @@ from steps.engine.folder import all_folders
 from steps.engine.journal import Unwritten
 from steps.engine.ledger import PathsBefore, paths_of
 from steps.engine.mounts import expect_mounted, mount_above
-from steps.engine.packages import PackagesBefore, changed, read_after, read_before, repair, return_folder, unreadable
+from steps.engine.packages import PackagesBefore, forget_unrepaired, read_before, repair, return_folder, unreadable, with_repaired
 from steps.engine.probes import is_gone
 from steps.engine.since import asked_for_since, forget_asked, refuse_held_since
 from steps.errors import BringupError
@@ -105,6 +105,7 @@ def _packages(action: Packages, context: Context) -> Outcome:
             # Nothing was done: what a person changes from now on is the person's for the next try.
             settings.forget_undo(action, context)
             forget_asked(context, action)
+            forget_unrepaired(action, context)
     if outcome.status == "failed" or not asked:
         return outcome
     return msgspec.structs.replace(outcome, params={**outcome.params, "asked": " ".join(sorted(asked))})
@@ -122,7 +123,7 @@ def _way_back(
     now = tool.snapshot(context.host)
     if now is None:
         return unreadable(action, context, tool)
-    ours = changed(state, read_after(context, action))
+    state, ours = with_repaired(action, context, state, now)
     if context.plan.repairs is not None:
         ours -= ledger.gone_with(context.plan, all_folders(context.owner))
     commands = tool.restore(state.before, now, kept, ours)
