@@ -71,6 +71,18 @@ def paths_of(action: AnyAction) -> tuple[str, ...]:
             return ()
 
 
+def disks(folder: RunFolder, plan: Plan, entries: Iterable[Entry], action: AnyAction) -> tuple[str, ...]:
+    """Return the mount points of the disks that an action works on, as far as tries of it, or what comes before it, wrote them down.
+
+    Before it come the actions that it names, and those of its lane: a package that comes into an environment names no path of its own.
+    """
+    before = plan.actions[: plan.actions.index(action)]
+    own = {action.id, *action.needs, *(one.id for one in before if one.lane == action.lane)}
+    stands = (_plain(folder.kept(one.id) / "undo.json") for one in order(plan, entries) if one.id in own and not isinstance(one, Packages))
+    found = (mount for known in stands for mount in (known.get("mount"), *dict(known.get("mounts") or {}).values()))
+    return tuple(dict.fromkeys(mount for mount in found if isinstance(mount, str)))
+
+
 def folders_that_go(folder: RunFolder, plan: Plan) -> tuple[str, ...]:
     """Return the folders that an undo removes with everything in them, as the target spells them."""
     gone: dict[str, None] = {}
