@@ -226,15 +226,23 @@ def _by_systemd(folder: RunFolder, argv: tuple[str, ...]) -> None:
     """Start a transient unit: logind may end what a session leaves behind, and leaves units alone."""
     carried = [f"--setenv={name}={os.environ[name]}" for name in _CARRIED if name in os.environ]
     unit = f"bringup-{folder.id}"
+    ended = _unit(unit, folder, argv, carried)
+    if ended.returncode and "already" in ended.stderr.lower():
+        # While anything that an earlier turn left at work lives in the unit, systemd keeps it: what is left is waited for by the runner.
+        ended = _unit(f"{unit}-{secrets.token_hex(4)}", folder, argv, carried)
+    if ended.returncode:
+        raise PreflightError("unit-refused", unit=unit, reason=ended.stderr.strip()[:200])
+
+
+def _unit(unit: str, folder: RunFolder, argv: tuple[str, ...], carried: list[str]) -> subprocess.CompletedProcess[str]:
+    """Return how systemd took a transient unit of this name."""
     # KillMode=process: stopping the unit stops the runner; dpkg is left to finish, for half a package is worse than none.
     command = ("systemd-run", f"--unit={unit}", "--collect", "--quiet", f"--description=bringup run {folder.id}")
     settings = ("--property=KillMode=process", *carried, "--", *argv)
     # Started is what was executed: an interpreter that may not be, as by SELinux in a home folder, is heard of at once.
     ended = _heard(*command, "--service-type=exec", *settings)
-    if ended.returncode and "type" in ended.stderr.lower():  # systemd before 240 knows no such type
-        ended = _heard(*command, *settings)
-    if ended.returncode:
-        raise PreflightError("unit-refused", unit=unit, reason=ended.stderr.strip()[:200])
+    old = ended.returncode and "type" in ended.stderr.lower()  # systemd before 240 knows no such type
+    return _heard(*command, *settings) if old else ended
 
 
 def _heard(*argv: str) -> subprocess.CompletedProcess[str]:
