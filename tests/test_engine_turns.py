@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from steps.engine import client
-from steps.engine.folder import Refused
+from steps.engine import client, launch
+from steps.engine.folder import Refused, RunFolder
 from steps.errors import PreflightError
-from steps.model.action import AnyAction, Command, RemovePath, Run, Write
+from steps.model.action import AnyAction, Command, FileIs, RemovePath, Run, Write
 from steps.model.run import RunState
-from tests.engine_kit import ended, holds, kill_runner, output, plan_of, ran, session_of, statuses, wait_until, works
+from tests.engine_kit import ended, holds, kill_runner, output, plan_of, ran, session_of, statuses, until_gone, wait_until, works
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -103,6 +107,85 @@ def test_no_run_begins_beside_what_a_cancelled_wait_has_left_at_work(tmp_path: P
     cut.resume()
     assert ended(cut).status == "done"
     assert ran(works("b.two")).state().status == "done"
+
+
+# --- the unit that goes on after a boot -------------------------------------------------------------
+
+
+def by_itself(handle: client.RunHandle) -> subprocess.Popen[bytes]:
+    """Start the runner of a run as its unit does after a boot."""
+    return subprocess.Popen((sys.executable, "-I", "-m", "steps.engine.runner", handle.folder))
+
+
+def test_of_two_runs_that_go_on_after_a_boot_the_second_waits_for_the_first(tmp_path: Path) -> None:
+    go, enough = tmp_path / "go", tmp_path / "enough"
+    second = client.start(plan_of(holds("a.one", go)), sudo=None)
+    wait_until(second, lambda state: statuses(state) == {"a.one": "running"})
+    pid = session_of(second, "a.one")
+    kill_runner(second)
+    go.touch()
+    until_gone(pid)
+    first = client.start(plan_of(holds("b.one", enough)), sudo=None)
+    with by_itself(second) as runner:
+        deadline = time.monotonic() + 20
+        while not second.alive() and runner.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(0.7)  # longer than between two looks
+        assert (runner.poll(), first.alive(), second.alive()) == (None, True, True)
+        enough.touch()
+        assert (ended(first).status, ended(second).status, runner.wait(20)) == ("done", "done", 0)
+
+
+def test_a_unit_that_comes_after_a_person_went_on_does_nothing() -> None:
+    handle = ran(works("a.one"), Run(id="a.two", title="t", argv=("false",)))
+    before = Path(handle.folder, "journal.jsonl").read_bytes()
+    files = sorted(path.name for path in Path(handle.folder).iterdir())
+    assert by_itself(handle).wait(20) == 2
+    assert Path(handle.folder, "journal.jsonl").read_bytes() == before
+    assert sorted(path.name for path in Path(handle.folder).iterdir()) == files
+
+
+_SYSTEMD_RUN = """\
+#!/bin/sh
+echo "$1" >>"$0.asked"
+[ "$1" = --unit=bringup-1130-a ] || exit 0
+echo "Failed to start transient service unit: Unit ${1#--unit=}.service was already loaded or has a fragment file." >&2
+exit 1
+"""
+
+
+def test_a_unit_that_still_holds_what_a_turn_left_at_work_is_no_hindrance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "systemd-run"
+    program.write_text(_SYSTEMD_RUN)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    launch._by_systemd(RunFolder(tmp_path / "1130-a"), ("true",))
+    first, second = Path(f"{program}.asked").read_text().split()
+    assert first == "--unit=bringup-1130-a"
+    assert second.startswith(f"{first}-")
+
+
+# --- a way back that cannot be gone twice -----------------------------------------------------------
+
+
+def test_a_way_back_that_was_gone_already_is_known_by_what_it_takes_away(tmp_path: Path) -> None:
+    made, file = tmp_path / "made", tmp_path / "conf"
+    once = Command(argv=("rm", str(made)), there=(FileIs(path=str(made)),))
+    handle = ran(
+        Write(id="a.one", title="t", path=str(file), text="x"), Run(id="a.two", title="t", argv=("touch", str(made)), undo=(once,))
+    )
+    # So the machine is where a runner was killed as soon as the command had ended.
+    made.unlink()
+    assert (undone(handle).status, statuses(handle.state())) == ("undone", {"a.one": "undone", "a.two": "undone"})
+    assert f"done already: rm {made}" in output(handle, "a.two")
+    assert not file.exists()
+
+
+def test_a_way_back_to_what_is_still_there_fails_as_ever(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    vain = Command(argv=("false",), there=(FileIs(path=str(made)),))
+    handle = ran(Run(id="a.one", title="t", argv=("touch", str(made)), undo=(vain,)))
+    assert (undone(handle).status, made.exists()) == ("undo-failed", True)
 
 
 # --- which run is meant -----------------------------------------------------------------------------

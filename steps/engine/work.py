@@ -19,9 +19,9 @@ from steps.engine.awake import awake
 from steps.engine.context import Context, Outcome, failed
 from steps.engine.durable import open_new
 from steps.engine.executor import PROOF_FAILED, perform
-from steps.engine.folder import RunFolder, all_folders, boot_id, socket_folder
+from steps.engine.folder import Origin, RunFolder, all_folders, boot_id, socket_folder
 from steps.engine.groups import gained, groups_of
-from steps.engine.journal import Journal, Unwritten, fold
+from steps.engine.journal import Journal, Unwritten, fold, is_over
 from steps.engine.lanes import FINE, Lanes
 from steps.engine.lock import Holder, born_of, take_target, target_lock, try_take
 from steps.engine.moments import next_turn
@@ -30,7 +30,7 @@ from steps.engine.packages import repair
 from steps.engine.reboot import disarm
 from steps.engine.runner import UNATTENDED
 from steps.engine.same_system import expect_same, mark_of
-from steps.engine.server import Request, Server
+from steps.engine.server import RUN_OVER, Request, Server
 from steps.engine.signals import hear
 from steps.errors import Busy, InputError
 from steps.host.base import WritableHost
@@ -55,6 +55,8 @@ def hold_and_work(folder: RunFolder, words: list[str]) -> int:
     detach_output(folder, origin.owner.gid)
     if folder.plan_digest() != origin.digest:
         raise InputError("plan-changed", run=folder.id, file=str(folder.plan))
+    # Whoever starts us waits for a word of ours, but for the unit that goes on after a boot.
+    by_itself = after(words, "--token") is None
     mine = try_take(folder.lock)
     if mine is None:
         raise Busy("run-active", run=folder.id, user=origin.owner.name, since=time.strftime("%H:%M"))
@@ -62,16 +64,16 @@ def hold_and_work(folder: RunFolder, words: list[str]) -> int:
         # It changes nothing that a run could meet: a run that begins need not wait for this lock, and everybody else comes first.
         os.setpriority(os.PRIO_PROCESS, 0, _LAST)
     elif not plan.target.rehearsal:
-        me = Holder(run=folder.id, user=origin.owner.name, started=time.time())
-        take_target(target_lock(plan.target.root, root=os.geteuid() == 0, owner=origin.owner), me)
-        left = left_by_others(folder, plan.target.root, all_folders(origin.owner))
-        if left is not None:
-            raise Busy("run-left", run=left[0], pid=left[1])
+        _take_machine(folder, plan, origin, patient=by_itself)
     journal = Journal(folder.journal, origin.owner.gid)
     if after(words, "--turn") not in (None, str(sum(entry.kind == "run-started" for entry in journal.entries))):
         # Somebody else went on with it after whoever sent us had looked.
         raise Busy("run-active", run=folder.id, user=origin.owner.name, since=time.strftime("%H:%M"))
-    _agree(folder, plan, fold(journal.entries), words)
+    state = fold(journal.entries)
+    _agree(folder, plan, state, words)
+    if by_itself and is_over(state) and state.status != "reboot":
+        # A person went on with it before the unit came to it.
+        raise InputError(RUN_OVER, run=folder.id)
     if "--undo" in words:
         # Here, where no other run can begin any more: one may have, since whoever sent us had looked.
         ledger.refuse_held(folder, plan, all_folders(origin.owner))
@@ -86,6 +88,27 @@ def hold_and_work(folder: RunFolder, words: list[str]) -> int:
     # Only a real run: a fetch can begin again, and a rehearsal is over soon.
     with awake(folder.id) if plan.ahead is None and not plan.target.rehearsal else contextlib.nullcontext():
         return Runner(context).work(words)
+
+
+def _take_machine(folder: RunFolder, plan: Plan, origin: Origin, *, patient: bool) -> None:
+    """Hold the system that the plan changes until we end; raises `Busy` while another run does, or has left something at work there.
+
+    Where it is `patient`, that is waited for: of two runs that go on by themselves after a boot, neither is asked for again.
+    """
+    me = Holder(run=folder.id, user=origin.owner.name, started=time.time())
+    lock = target_lock(plan.target.root, root=os.geteuid() == 0, owner=origin.owner)
+    while True:
+        try:
+            take_target(lock, me)
+            break
+        except Busy:
+            if not patient:
+                raise
+            time.sleep(_LOOK)
+    while (left := left_by_others(folder, plan.target.root, all_folders(origin.owner))) is not None:
+        if not patient:
+            raise Busy("run-left", run=left[0], pid=left[1])
+        time.sleep(_LOOK)
 
 
 def _have_at_hand(plan: Plan) -> None:
