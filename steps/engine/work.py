@@ -23,7 +23,7 @@ from steps.engine.folder import Origin, RunFolder, all_folders, boot_id, socket_
 from steps.engine.groups import gained, groups_of
 from steps.engine.journal import Journal, Unwritten, fold, is_over
 from steps.engine.lanes import FINE, Lanes
-from steps.engine.lock import Holder, born_of, take_target, target_lock, try_take
+from steps.engine.lock import Holder, born_of, busy, holder, take_target, target_lock, try_take
 from steps.engine.moments import next_turn
 from steps.engine.orphans import left_at_work, left_by_others, wait_for
 from steps.engine.packages import repair
@@ -105,6 +105,12 @@ def _take_machine(folder: RunFolder, plan: Plan, origin: Origin, *, patient: boo
             if not patient:
                 raise
             time.sleep(_LOOK)
+    # Root's runs and a person's lie in two places, and have a lock in each.
+    elsewhere = target_lock(plan.target.root, root=os.geteuid() != 0, owner=origin.owner)
+    while elsewhere != lock and (held := holder(elsewhere)) is not None:
+        if not patient:
+            raise busy(held)
+        time.sleep(_LOOK)
     while (left := left_by_others(folder, plan.target.root, all_folders(origin.owner))) is not None:
         if not patient:
             raise Busy("run-left", run=left[0], pid=left[1])
