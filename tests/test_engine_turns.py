@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from steps.engine import client, launch
-from steps.engine.folder import Refused, RunFolder
-from steps.errors import PreflightError
+from steps.engine import client, launch, lock, work
+from steps.engine.folder import Origin, Refused, RunFolder, create
+from steps.engine.lock import Holder, take_target, target_lock, try_take
+from steps.errors import Busy, PreflightError
 from steps.model.action import AnyAction, Command, FileIs, RemovePath, Run, Write
+from steps.model.plan import digest
 from steps.model.run import RunState
 from tests.engine_kit import ended, holds, kill_runner, output, plan_of, ran, session_of, statuses, until_gone, wait_until, works
 
@@ -186,6 +189,51 @@ def test_a_way_back_to_what_is_still_there_fails_as_ever(tmp_path: Path) -> None
     vain = Command(argv=("false",), there=(FileIs(path=str(made)),))
     handle = ran(Run(id="a.one", title="t", argv=("touch", str(made)), undo=(vain,)))
     assert (undone(handle).status, made.exists()) == ("undo-failed", True)
+
+
+# --- beside another runner --------------------------------------------------------------------------
+
+
+def let_go_after(seconds: float, descriptor: int) -> threading.Thread:
+    """Close a descriptor in a while."""
+
+    def close() -> None:
+        time.sleep(seconds)
+        os.close(descriptor)
+
+    thread = threading.Thread(target=close)
+    thread.start()
+    return thread
+
+
+def test_a_runner_that_has_written_down_its_end_is_waited_for_and_not_named(tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    handle = ran(needing(there))
+    there.touch()
+    # As a busy machine lets a runner take its time on the way out.
+    held = try_take(RunFolder(Path(handle.folder)).lock)
+    assert held is not None
+    going = let_go_after(0.6, held)
+    handle.resume()
+    assert ended(handle).status == "done"
+    machine = target_lock("/", root=os.geteuid() == 0, owner=client.invoking_owner())
+    going.join()
+    going = let_go_after(0.6, take_target(machine, Holder(run=handle.id, user="ana", started=time.time())))
+    assert ran(works("b.one")).state().status == "done"
+    going.join()
+
+
+def test_a_run_of_the_persons_own_does_not_go_on_beside_one_of_roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "state_folder", lambda *, root, **_: tmp_path / ("machine" if root else "own"))
+    owner = client.invoking_owner()
+    plan = plan_of(works("a.one"))
+    folder = create(plan, Origin(digest=digest(plan), owner=owner))
+    other = target_lock("/", root=os.geteuid() != 0, owner=owner)
+    taken = take_target(other, Holder(run="1130-z", user="ana", started=time.time()))
+    with pytest.raises(Busy) as caught:
+        work._take_machine(folder, plan, folder.read_origin(), patient=False)
+    assert (caught.value.code, caught.value.params["run"]) == ("run-active", "1130-z")
+    os.close(taken)
 
 
 # --- which run is meant -----------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from steps.engine import journal
 from steps.engine.carried import carried_environment, digest_of
 from steps.engine.folder import AHEAD, Order, RunFolder, all_folders, invoking_owner, state_unusable
 from steps.engine.handle import RunHandle, Sudo, launch
@@ -22,6 +23,9 @@ from steps.errors import BringupError, InputError
 from steps.language import Language
 from steps.model.plan import Ahead, Plan, digest
 from steps.model.run import RunSummary
+
+_FAREWELL = 5.0
+"""So long may a runner that has ended take to be gone; seconds."""
 
 __all__ = [
     "RunHandle",
@@ -51,11 +55,8 @@ def start(plan: Plan, *, sudo: Sudo | None, attended: bool = True, language: Lan
     needs_root = plan.needs_root and not plan.target.rehearsal
     if not plan.target.rehearsal:
         stop_ahead()
-    if not plan.target.rehearsal:
         for root in (True, False):
-            held = holder(target_lock(plan.target.root, root=root, owner=owner))
-            if held is not None:
-                raise busy(held)
+            _refuse_held(target_lock(plan.target.root, root=root, owner=owner))
     environment = {**carried_environment(plan), "BRINGUP_LANG": language}
     name = _order_file(Order(plan=plan, environment=environment))
     try:
@@ -75,6 +76,21 @@ def start(plan: Plan, *, sudo: Sudo | None, attended: bool = True, language: Lan
         if digest(handle.plan) == wanted:
             return handle
     raise InputError("run-unknown", run="")
+
+
+def _refuse_held(lock: Path) -> None:
+    """Raise `Busy` while a run holds the machine; one that has written down its end is on its way out, and is waited for."""
+    deadline = time.monotonic() + _FAREWELL
+    while (held := holder(lock)) is not None:
+        if time.monotonic() > deadline or not _has_ended(held.run):
+            raise busy(held)
+        time.sleep(0.02)
+
+
+def _has_ended(run_id: str) -> bool:
+    with contextlib.suppress(BringupError):
+        return journal.is_over(find(run_id).state())
+    return False
 
 
 def _order_file(order: Order) -> str:

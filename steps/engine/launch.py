@@ -49,7 +49,7 @@ PATIENCE = 90.0
 _LAST_WORDS = 0.3
 """So long may the runner before take to write down its end; seconds."""
 _FAREWELL = 5.0
-"""So long may a runner that refused take to be gone; seconds."""
+"""So long may a runner that refused, or has ended, take to be gone; seconds. On a busy machine that is more than a moment."""
 _ROOM = 64 << 10
 """So much must fit where a run is kept before it is gone on with; bytes."""
 _BROKEN = "runner-broken"
@@ -207,8 +207,8 @@ def _vouch(folder: RunFolder) -> None:
 
 def start(folder: RunFolder, words: tuple[str, ...]) -> None:
     """Start the runner and wait until it is at work; raises `Busy` while another one is, and what the new one refuses with."""
-    deadline = time.monotonic() + _LAST_WORDS
-    while is_held(folder.lock) and time.monotonic() < deadline:
+    began = time.monotonic()
+    while is_held(folder.lock) and time.monotonic() - began < (_FAREWELL if _has_ended(folder) else _LAST_WORDS):
         time.sleep(0.02)
     if is_held(folder.lock):
         state = journal.fold(journal.read(folder.journal)[0])
@@ -220,6 +220,11 @@ def start(folder: RunFolder, words: tuple[str, ...]) -> None:
     else:
         _by_fork(argv)
     _await(folder, token)
+
+
+def _has_ended(folder: RunFolder) -> bool:
+    """Return whether the runner that holds the run has written down its end: then it is on its way out."""
+    return journal.is_over(journal.fold(journal.read(folder.journal)[0]))
 
 
 def _by_systemd(folder: RunFolder, argv: tuple[str, ...]) -> None:
