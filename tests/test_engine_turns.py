@@ -12,11 +12,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from steps.engine import client, launch, lock, work
+from steps.engine import client, executor, launch, lock, work
+from steps.engine.context import Context, Outcome
 from steps.engine.folder import Origin, Refused, RunFolder, create
+from steps.engine.journal import Journal
 from steps.engine.lock import Holder, take_target, target_lock, try_take
 from steps.errors import Busy, PreflightError
-from steps.model.action import AnyAction, Command, FileIs, RemovePath, Run, Write
+from steps.host.local import LocalHost
+from steps.model.action import AnyAction, Command, FileIs, Packages, RemovePath, Run, Write
 from steps.model.plan import digest
 from steps.model.run import RunState
 from tests.engine_kit import ended, holds, kill_runner, output, plan_of, ran, session_of, statuses, until_gone, wait_until, works
@@ -91,6 +94,23 @@ def test_a_run_that_failed_and_was_brought_to_its_end_is_taken_back_as_one_that_
     handle.resume()
     assert ended(handle).status == "done"
     assert (undone(handle).status, handle.state().exit) == ("undone", 0)
+
+
+def test_a_step_that_is_tried_again_after_half_a_way_back_keeps_no_notes_of_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    action = Packages(id="a.install", title="t", manager="apt", install=("driver",))
+    plan, owner = plan_of(action), client.invoking_owner()
+    folder = create(plan, Origin(digest=digest(plan), owner=owner))
+    kept = folder.kept(action.id)
+    kept.mkdir()
+    (kept / "undo.json").write_text("{}")
+    for note in ("settings-found.json", "undo-asked.json", "undo-unrepaired.json"):
+        (kept / note).write_text("[]")
+    monkeypatch.setattr(executor, "perform_packages", lambda *_: Outcome(status="done"))
+    written, host = Journal(folder.journal, owner.gid), LocalHost()
+    context = Context(folder, plan=plan, origin=folder.read_origin(), host=host, outside=host, journal=written)
+    assert executor.perform(action, context).status == "done"
+    assert [path.name for path in kept.iterdir()] == ["undo.json"]
+    written.close()
 
 
 def test_no_run_begins_beside_what_a_cancelled_wait_has_left_at_work(tmp_path: Path) -> None:

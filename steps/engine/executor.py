@@ -67,6 +67,8 @@ def _do(action: AnyAction, context: Context) -> Outcome:
         case Keep():
             return aside.keep(action, context)
         case Packages():
+            # One that was to be left out, could not be taken back whole and is tried again has notes of that.
+            undo.forget_notes(action, context)
             return perform_packages(action, context)
         case Service():
             return _service(action, context)

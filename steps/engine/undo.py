@@ -103,12 +103,17 @@ def _packages(action: Packages, context: Context) -> Outcome:
     finally:
         if outcome.status == "failed" and tool.snapshot(context.host) == early:
             # Nothing was done: what a person changes from now on is the person's for the next try.
-            settings.forget_undo(action, context)
-            forget_asked(context, action)
-            forget_unrepaired(action, context)
+            forget_notes(action, context)
     if outcome.status == "failed" or not asked:
         return outcome
     return msgspec.structs.replace(outcome, params={**outcome.params, "asked": " ".join(sorted(asked))})
+
+
+def forget_notes(action: Packages, context: Context) -> None:
+    """Let the next undo look for itself: this one changed nothing, or what it began to take back is installed once more."""
+    settings.forget_undo(action, context)
+    forget_asked(context, action)
+    forget_unrepaired(action, context)
 
 
 def _way_back(
