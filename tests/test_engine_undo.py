@@ -92,22 +92,25 @@ _MOKUTIL = """\
 #!/bin/sh
 case $1 in
 --list-new) cat "$0.new" ;;
+--test-key) cat "$0.test" ;;
 --revoke-import) : >"$0.new"; echo MokNew is empty >"$0.new" ;;
 esac
 """
 
 
 @pytest.mark.parametrize(
-    ("waiting", "status", "after"),
+    ("waiting", "says", "status", "after"),
     [
-        (("Ours",), "undone", "MokNew is empty\n"),
-        ((), "kept", "MokNew is empty\n"),  # it was confirmed at the console since
-        (("Ours", "Theirs"), "kept", None),
-        (("Secure Boot Key", "Secure Boot Key"), "kept", None),  # two keys may bear one name
+        (("Ours",), "in the enrollment request", "undone", "MokNew is empty\n"),
+        ((), "already enrolled", "kept", "MokNew is empty\n"),  # it was confirmed at the console since
+        ((), "not enrolled", "undone", "MokNew is empty\n"),  # an undo that was cut off had let it go
+        ((), "", "kept", "MokNew is empty\n"),
+        (("Ours", "Theirs"), "not enrolled", "kept", None),
+        (("Secure Boot Key", "Secure Boot Key"), "in the enrollment request", "kept", None),  # two keys may bear one name
     ],
 )
 def test_a_queued_key_is_let_go_only_where_no_other_waits_and_an_enrolled_one_stays(
-    waiting: tuple[str, ...], status: str, after: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    waiting: tuple[str, ...], says: str, status: str, after: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "mokutil"
     program.write_text(_MOKUTIL)
@@ -115,6 +118,7 @@ def test_a_queued_key_is_let_go_only_where_no_other_waits_and_an_enrolled_one_st
     new = tmp_path / "mokutil.new"
     text = "".join(f"[key {at}]\n        Subject: CN={name}\n" for at, name in enumerate(waiting, 1)) or "MokNew is empty\n"
     new.write_text(text)
+    Path(f"{program}.test").write_text(f"/var/lib/dkms/mok.pub is {says}\n")
     path = f"{tmp_path}:{os.environ['PATH']}"
     monkeypatch.setenv("PATH", path)
     back = (Unqueue(certificate="/var/lib/dkms/mok.pub"),)

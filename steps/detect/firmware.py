@@ -175,6 +175,12 @@ def one_key_queued(host: Host) -> bool:
     return len(re.findall(r"^\[key \d+\]", host.run(QUEUED).stdout, re.MULTILINE)) == 1
 
 
+def is_key_let_go(certificate: str, host: Host) -> bool:
+    """Return whether no key is known to wait for the next boot, and mokutil says that this one was not confirmed either."""
+    told = host.run(("mokutil", "--test-key", certificate)).text
+    return _keys(host, QUEUED, uefi=True) == () and "is not enrolled" in told
+
+
 def _iommu_groups(host: Probes) -> dict[str, int] | None:
     """Return how many groups there are of each kind; `None` where the folder of groups was not seen."""
     at = "/sys/kernel/iommu_groups"

@@ -23,7 +23,7 @@ from steps.engine.since import asked_for_since, forget_asked, refuse_held_since
 from steps.errors import BringupError
 from steps.managers.base import Installed, Kept, PackageManager, Snapshot, manager
 from steps.managers.preflight import check_return
-from steps.model.action import AnyAction, Command, Keep, Packages, Run, Service, Unqueue, Write
+from steps.model.action import AnyAction, Command, Keep, Packages, RemovePath, Run, Service, Unqueue, Write
 from steps.model.base import Record, phrase
 from steps.model.run import TAKEN_BACK
 
@@ -211,13 +211,13 @@ def _commands(action: Run, context: Context) -> Outcome:
         expect_mounted(mount)
     context.spool_line(action.id, TAKEN_BACK)
     for step in action.undo:
-        if isinstance(step, Unqueue) and not firmware.one_key_queued(context.host):
+        if not isinstance(step, RemovePath) and _was_gone(step, action, context):
+            # An undo that was cut off had done it and could not say so any more, or a person did it.
+            context.spool_line(action.id, f"[bringup: done already: {shlex.join(step.argv)}]")
+        elif isinstance(step, Unqueue) and not firmware.one_key_queued(context.host):
             # The firmware has it, or nobody asked in the end; only a person at the console can take an enrolled one out.
             context.spool_line(action.id, f"mokutil --delete {step.certificate}")
             left = True
-        elif isinstance(step, Command) and is_gone(step.there, action, context):
-            # An undo that was cut off had done it and could not say so any more, or a person did it.
-            context.spool_line(action.id, f"[bringup: done already: {shlex.join(step.argv)}]")
         elif isinstance(step, Unqueue | Command):
             ending = run_command(context, action, step.argv, environment=action.env, outside=action.outside)
             if ending.code and not (isinstance(step, Command) and step.tolerant):
@@ -227,6 +227,13 @@ def _commands(action: Run, context: Context) -> Outcome:
             context.spool_line(action.id, f"remove {path}")
             take_away(action, path, context)
     return Outcome(status="kept" if left else "undone")
+
+
+def _was_gone(step: Command | Unqueue, action: Run, context: Context) -> bool:
+    """Return whether the machine shows that a step of a way back, which may be none to go twice, was gone already."""
+    if isinstance(step, Unqueue):
+        return firmware.is_key_let_go(step.certificate, context.host)
+    return is_gone(step.there, action, context)
 
 
 def _service(action: Service, context: Context) -> Outcome:
