@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+from typing import Literal
 
 import msgspec
 
@@ -52,10 +53,22 @@ def register(action: Run | Service, context: Context) -> None:
             mounts = {path: mount for path, lies in real.items() if (mount := mount_above(lies, context.host.root)) is not None}
             state = PathsBefore(existed=existed, real={path: lies for path, lies in real.items() if lies != path}, mounts=mounts)
         case Service():
-            enabled, active = (context.host.run(("systemctl", word, action.unit)).status for word in ("is-enabled", "is-active"))
-            state = ServiceBefore(enabled=None if enabled is None else enabled == 0, active=None if active is None else active == 0)
+            state = ServiceBefore(enabled=_is("enabled", action.unit, context), active=_is("active", action.unit, context))
     write_whole(folder / "undo.json", msgspec.json.encode(state), gid=context.owner.gid)
     context.journal.append("registered", action.id)
+
+
+def _is(word: Literal["enabled", "active"], unit: str, context: Context) -> bool | None:
+    """Return whether a unit is so; in a mounted system nothing is active, and its own systemctl tells from its files what is enabled."""
+    argv = ("systemctl", f"is-{word}", unit)
+    if context.host.root == "/":
+        status = context.host.run(argv).status
+    elif word == "enabled":
+        status = context.outside.run(context.host.command(argv)).status
+    else:
+        return None
+    # Without the right to enter the system nothing is known of it.
+    return None if status in (None, 125, 126) else status == 0
 
 
 def take_back(action: AnyAction, context: Context) -> Outcome:
