@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from steps.engine import client, executor, launch, lock, work
+from steps.engine import client, executor, hold, launch, lock
 from steps.engine.context import Context, Outcome
 from steps.engine.folder import Origin, Refused, RunFolder, create
 from steps.engine.journal import Journal
@@ -251,7 +251,7 @@ def test_a_run_of_the_persons_own_does_not_go_on_beside_one_of_roots(tmp_path: P
     other = target_lock("/", root=os.geteuid() != 0, owner=owner)
     taken = take_target(other, Holder(run="1130-z", user="ana", started=time.time()))
     with pytest.raises(Busy) as caught:
-        work._take_machine(folder, plan, folder.read_origin(), patient=False)
+        hold.take_system(folder, plan, folder.read_origin(), patient=False)
     assert (caught.value.code, caught.value.params["run"]) == ("run-active", "1130-z")
     os.close(taken)
 

@@ -19,13 +19,14 @@ from steps.engine.awake import awake
 from steps.engine.context import Context, Outcome, failed
 from steps.engine.durable import open_new
 from steps.engine.executor import PROOF_FAILED, perform
-from steps.engine.folder import Origin, RunFolder, all_folders, boot_id, socket_folder
+from steps.engine.folder import RunFolder, all_folders, boot_id, socket_folder
 from steps.engine.groups import gained, groups_of
+from steps.engine.hold import take_system
 from steps.engine.journal import Journal, Unwritten, fold, is_over
 from steps.engine.lanes import FINE, Lanes
-from steps.engine.lock import Holder, born_of, busy, holder, take_target, target_lock, try_take
+from steps.engine.lock import born_of, try_take
 from steps.engine.moments import next_turn
-from steps.engine.orphans import left_at_work, left_by_others, wait_for
+from steps.engine.orphans import left_at_work, wait_for
 from steps.engine.packages import repair
 from steps.engine.reboot import disarm
 from steps.engine.runner import UNATTENDED
@@ -64,7 +65,7 @@ def hold_and_work(folder: RunFolder, words: list[str]) -> int:
         # It changes nothing that a run could meet: a run that begins need not wait for this lock, and everybody else comes first.
         os.setpriority(os.PRIO_PROCESS, 0, _LAST)
     elif not plan.target.rehearsal:
-        _take_machine(folder, plan, origin, patient=by_itself)
+        take_system(folder, plan, origin, patient=by_itself)
     journal = Journal(folder.journal, origin.owner.gid)
     if after(words, "--turn") not in (None, str(sum(entry.kind == "run-started" for entry in journal.entries))):
         # Somebody else went on with it after whoever sent us had looked.
@@ -88,33 +89,6 @@ def hold_and_work(folder: RunFolder, words: list[str]) -> int:
     # Only a real run: a fetch can begin again, and a rehearsal is over soon.
     with awake(folder.id) if plan.ahead is None and not plan.target.rehearsal else contextlib.nullcontext():
         return Runner(context).work(words)
-
-
-def _take_machine(folder: RunFolder, plan: Plan, origin: Origin, *, patient: bool) -> None:
-    """Hold the system that the plan changes until we end; raises `Busy` while another run does, or has left something at work there.
-
-    Where it is `patient`, that is waited for: of two runs that go on by themselves after a boot, neither is asked for again.
-    """
-    me = Holder(run=folder.id, user=origin.owner.name, started=time.time())
-    lock = target_lock(plan.target.root, root=os.geteuid() == 0, owner=origin.owner)
-    while True:
-        try:
-            take_target(lock, me)
-            break
-        except Busy:
-            if not patient:
-                raise
-            time.sleep(_LOOK)
-    # Root's runs and a person's lie in two places, and have a lock in each.
-    elsewhere = target_lock(plan.target.root, root=os.geteuid() != 0, owner=origin.owner)
-    while elsewhere != lock and (held := holder(elsewhere)) is not None:
-        if not patient:
-            raise busy(held)
-        time.sleep(_LOOK)
-    while (left := left_by_others(folder, plan.target.root, all_folders(origin.owner))) is not None:
-        if not patient:
-            raise Busy("run-left", run=left[0], pid=left[1])
-        time.sleep(_LOOK)
 
 
 def _have_at_hand(plan: Plan) -> None:
