@@ -94,6 +94,13 @@ def kill_runner(handle: client.RunHandle) -> None:
     assert not handle.alive()
 
 
+def until_gone(pid: int) -> None:
+    """Wait until a process has ended, whoever takes note of that."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and Path(f"/proc/{pid}").exists() and ") Z " not in Path(f"/proc/{pid}/stat").read_text():
+        time.sleep(0.02)
+
+
 def as_nobody(act: Callable[[], str]) -> str:
     """Return what `act` returns in a child process that is the user nobody; an exception comes back as its name."""
     there, here = os.pipe()

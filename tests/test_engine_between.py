@@ -21,7 +21,20 @@ from steps.engine.mounts import mount_above
 from steps.errors import PreflightError
 from steps.model.action import Command, Keep, RemovePath, Run, Write
 from steps.model.base import Phrase
-from tests.engine_kit import ended, holds, kill_runner, output, plan_of, ran, runner_pid, session_of, statuses, wait_until, works
+from tests.engine_kit import (
+    ended,
+    holds,
+    kill_runner,
+    output,
+    plan_of,
+    ran,
+    runner_pid,
+    session_of,
+    statuses,
+    until_gone,
+    wait_until,
+    works,
+)
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -67,6 +80,19 @@ def test_a_run_is_not_taken_back_where_its_system_is_not_mounted(tmp_path: Path,
     (tmp_path / "elsewhere").rename(root)
     handle.undo()
     assert (ended(handle).status, (root / "etc/setting").read_text()) == ("undone", "old")
+
+
+def test_a_system_whose_id_was_replaced_on_purpose_is_gone_on_with_under_its_earlier_one(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    setting = mounted(root, FIRST)
+    handle = changed_below(root)
+    (root / "etc/machine-id").write_text(OTHER)
+    with pytest.raises(Refused) as caught:
+        handle.undo()
+    assert (caught.value.code, caught.value.params["id"]) == ("root-other", FIRST.strip())
+    (root / "etc/machine-id").write_text(f"{caught.value.params['id']}\n")
+    handle.undo()
+    assert (ended(handle).status, setting.read_text()) == ("undone", "old")
 
 
 def test_a_system_that_was_given_its_id_since_is_the_same(tmp_path: Path) -> None:
@@ -134,6 +160,32 @@ def test_what_is_kept_on_a_disk_that_is_not_mounted_is_not_called_gone(disk: Pat
         subprocess.run(("mount", "--move", str(elsewhere), str(disk)), check=True)
     handle.undo()
     assert (ended(handle).status, (env / "version").read_text()) == ("undone", "first\n")
+
+
+@pytest.mark.parametrize("cut", ["before it was done", "after it"])
+def test_a_run_does_not_go_on_below_a_mount_point_without_its_disk(disk: Path, tmp_path: Path, cut: str) -> None:
+    env, there, elsewhere = disk / "env", tmp_path / "there", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    needs = ("sh", "-c", 'mkdir -p "$1" && test -e "$2"', "sh", str(env), str(there))
+    passes = 'mkdir -p "$1"' if cut == "after it" else needs[2]
+    handle = ran(
+        Run(id="a.env", title="t", lane="python", argv=("sh", "-c", passes, *needs[3:]), undo=(RemovePath(path=str(env)),)),
+        Run(id="a.more", title="t", lane="python", argv=needs),
+        works("b.else"),
+    )
+    there.touch()
+    subprocess.run(("mount", "--move", str(disk), str(elsewhere)), check=True)
+    stopped = "a.more" if cut == "after it" else "a.env"
+    try:
+        handle.resume()
+        state = ended(handle)
+        assert (state.status, state.exit, statuses(state)["b.else"]) == ("failed", 3, "done")
+        assert state.actions[stopped].error == Phrase(key="error.disk-gone.sentence", params={"path": str(disk)})
+        assert list(disk.iterdir()) == []
+    finally:
+        subprocess.run(("mount", "--move", str(elsewhere), str(disk)), check=True)
+    handle.resume()
+    assert (ended(handle).status, env.is_dir()) == ("done", True)
 
 
 def test_the_folder_of_an_environment_is_not_called_gone_with_its_disk(disk: Path) -> None:
@@ -261,13 +313,6 @@ def test_a_run_begins_beside_what_an_action_that_was_done_has_left_running(servi
     enough.touch()
     until_gone(pid)
     assert ran(works("b.two")).state().status == "done"
-
-
-def until_gone(pid: int) -> None:
-    """Wait until a process has ended, whoever takes note of that."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and Path(f"/proc/{pid}").exists() and ") Z " not in Path(f"/proc/{pid}/stat").read_text():
-        time.sleep(0.02)
 
 
 # --- a hand in its files ----------------------------------------------------------------------------

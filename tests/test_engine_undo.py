@@ -13,12 +13,17 @@ import msgspec
 import pytest
 
 from steps.engine import client, journal
-from steps.engine.folder import Refusal
+from steps.engine.context import Context
+from steps.engine.executor import perform
+from steps.engine.folder import Origin, Refusal, create
+from steps.engine.undo import take_back
 from steps.errors import InputError, PreflightError
 from steps.headless.console import Asked, Console
-from steps.model.action import Command, RemovePath, Run, Unqueue, Write
+from steps.host.local import LocalHost
+from steps.host.rooted import RootedHost
+from steps.model.action import Command, RemovePath, Run, Service, Unqueue, Write
 from steps.model.base import Phrase
-from steps.model.plan import Installer, Target
+from steps.model.plan import Installer, Target, digest
 from steps.model.run import Entry, RunState
 from tests.engine_kit import ended, kill_runner, output, plan_of, ran, runner_pid, stand_in, statuses, wait_until, works
 from tui.running import follow_to_end
@@ -92,22 +97,25 @@ _MOKUTIL = """\
 #!/bin/sh
 case $1 in
 --list-new) cat "$0.new" ;;
+--test-key) cat "$0.test" ;;
 --revoke-import) : >"$0.new"; echo MokNew is empty >"$0.new" ;;
 esac
 """
 
 
 @pytest.mark.parametrize(
-    ("waiting", "status", "after"),
+    ("waiting", "says", "status", "after"),
     [
-        (("Ours",), "undone", "MokNew is empty\n"),
-        ((), "kept", "MokNew is empty\n"),  # it was confirmed at the console since
-        (("Ours", "Theirs"), "kept", None),
-        (("Secure Boot Key", "Secure Boot Key"), "kept", None),  # two keys may bear one name
+        (("Ours",), "in the enrollment request", "undone", "MokNew is empty\n"),
+        ((), "already enrolled", "kept", "MokNew is empty\n"),  # it was confirmed at the console since
+        ((), "not enrolled", "undone", "MokNew is empty\n"),  # an undo that was cut off had let it go
+        ((), "", "kept", "MokNew is empty\n"),
+        (("Ours", "Theirs"), "not enrolled", "kept", None),
+        (("Secure Boot Key", "Secure Boot Key"), "in the enrollment request", "kept", None),  # two keys may bear one name
     ],
 )
 def test_a_queued_key_is_let_go_only_where_no_other_waits_and_an_enrolled_one_stays(
-    waiting: tuple[str, ...], status: str, after: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    waiting: tuple[str, ...], says: str, status: str, after: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "mokutil"
     program.write_text(_MOKUTIL)
@@ -115,6 +123,7 @@ def test_a_queued_key_is_let_go_only_where_no_other_waits_and_an_enrolled_one_st
     new = tmp_path / "mokutil.new"
     text = "".join(f"[key {at}]\n        Subject: CN={name}\n" for at, name in enumerate(waiting, 1)) or "MokNew is empty\n"
     new.write_text(text)
+    Path(f"{program}.test").write_text(f"/var/lib/dkms/mok.pub is {says}\n")
     path = f"{tmp_path}:{os.environ['PATH']}"
     monkeypatch.setenv("PATH", path)
     back = (Unqueue(certificate="/var/lib/dkms/mok.pub"),)
@@ -280,6 +289,46 @@ def test_a_run_that_was_taken_back_has_no_verdict_and_no_start_line() -> None:
     said.clear()
     follow_to_end(handle, console, "attach")
     assert not any("Proven" in line or "Use it" in line for line in said)
+
+
+# --- services ---------------------------------------------------------------------------------------
+
+_SYSTEMCTL = """\
+#!/bin/sh
+case $1 in
+is-enabled) test -e "$0.enabled" ;;
+enable) touch "$0.enabled" ;;
+disable) rm "$0.enabled" ;;
+*) exit 1 ;;
+esac
+"""
+
+
+class Mounted(RootedHost):
+    """A mounted system whose programs run where they lie."""
+
+    def command(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+        return (f"{self.root}/bin/{argv[0]}", *argv[1:])
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_unit_in_a_mounted_system_is_enabled_afterwards_where_it_was_before(before: bool, tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "systemctl"
+    program.parent.mkdir()
+    program.write_text(_SYSTEMCTL)
+    program.chmod(0o755)
+    enabled = Path(f"{program}.enabled")
+    if before:
+        enabled.touch()
+    action = Service(id="a.one", title="t", unit="one.service")
+    plan, owner = plan_of(action, root=str(tmp_path)), client.invoking_owner()
+    folder = create(plan, Origin(digest=digest(plan), owner=owner))
+    written, outside = journal.Journal(folder.journal, owner.gid), LocalHost()
+    host = Mounted(str(tmp_path), outside)
+    context = Context(folder, plan=plan, origin=folder.read_origin(), host=host, outside=outside, journal=written)
+    assert (perform(action, context).status, enabled.exists()) == ("done", True)
+    assert (take_back(action, context).status, enabled.exists()) == (("kept", True) if before else ("undone", False))
+    written.close()
 
 
 # --- what is skipped --------------------------------------------------------------------------------

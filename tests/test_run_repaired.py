@@ -129,6 +129,9 @@ def test_a_run_that_went_on_rests_on_its_repair_and_is_taken_back_before_it(stat
     assert held_too(first, first.read_plan(), [repair]) is None
     assert held_too(first, first.read_plan(), [other]) == ("third", "driver")
     went_on = Journal(first.journal)
+    went_on.append("action-finished", "b.other", "done")
+    # That it went on with something else says nothing of the package.
+    assert held_too(first, first.read_plan(), [other]) == ("third", "driver")
     went_on.append("action-finished", "a.install", "done")
     went_on.close()
     assert held_too(first, first.read_plan(), [other]) is None

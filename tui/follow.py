@@ -10,7 +10,7 @@ from steps.catalog.prompts import answer_words, prompt_row
 from steps.errors import BringupError
 from steps.model.action import AnyAction
 from steps.model.base import Param, phrase
-from steps.model.run import LOG_IN_AGAIN, RunState, stays
+from steps.model.run import LOG_IN_AGAIN, RunState, is_taken_back, stays
 from steps.text import Language, say, say_error
 from tui.reasons import TAIL, deciding
 from tui.watching import (
@@ -41,7 +41,7 @@ BEAT = 30.0
 _GONE_AFTER = 8
 """Looks without a runner before it counts as gone: one is starting in the first of them."""
 _CHUNK = 65536
-_NEEDS_A_PERSON = frozenset({"run.plain.asks", "run.plain.gone", "run.plain.failed"})
+_NEEDS_A_PERSON = frozenset({"run.plain.asks", "run.plain.gone", "run.plain.gone-undo", "run.plain.failed"})
 STOPPED, FAILED_CODE = 5, 1
 
 
@@ -135,7 +135,7 @@ class _Followed:
         self._without = 0 if alive else self._without + 1
         if gone(state, alive) and self._without >= _GONE_AFTER:
             self.runner_gone = True
-            self.say("run.plain.gone", id=self._handle.id)
+            self.say("run.plain.gone-undo" if is_taken_back(state) else "run.plain.gone", id=self._handle.id)
             return True
         self._still(state)
         return False

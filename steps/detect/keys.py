@@ -28,7 +28,13 @@ def one_queued(host: Host) -> bool:
     return len(re.findall(r"^\[key \d+\]", host.run(_QUEUED).stdout, re.MULTILINE)) == 1
 
 
-def _names(host: Probes, question: tuple[str, ...], uefi: bool | None) -> tuple[str, ...] | None:
+def is_let_go(certificate: str, host: Host) -> bool:
+    """Return whether no key is known to wait for the next boot, and mokutil says that this one was not confirmed either."""
+    told = host.run(("mokutil", "--test-key", certificate)).text
+    return _names(host, _QUEUED, uefi=True) == () and "is not enrolled" in told
+
+
+def _names(host: Probes | Host, question: tuple[str, ...], uefi: bool | None) -> tuple[str, ...] | None:
     """Return the names of the owner's keys that mokutil lists; shim keeps them, so there are none to list without UEFI."""
     if not uefi:
         return None

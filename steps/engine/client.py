@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from steps.engine import journal
 from steps.engine.carried import carried_environment, digest_of
 from steps.engine.folder import AHEAD, Order, RunFolder, all_folders, invoking_owner, state_unusable
 from steps.engine.handle import RunHandle, Sudo, launch
@@ -22,6 +23,9 @@ from steps.errors import BringupError, InputError
 from steps.language import Language
 from steps.model.plan import Ahead, Plan, digest
 from steps.model.run import RunSummary
+
+_FAREWELL = 5.0
+"""So long may a runner that has ended take to be gone; seconds."""
 
 __all__ = [
     "RunHandle",
@@ -51,11 +55,8 @@ def start(plan: Plan, *, sudo: Sudo | None, attended: bool = True, language: Lan
     needs_root = plan.needs_root and not plan.target.rehearsal
     if not plan.target.rehearsal:
         stop_ahead()
-    if not plan.target.rehearsal:
         for root in (True, False):
-            held = holder(target_lock(plan.target.root, root=root, owner=owner))
-            if held is not None:
-                raise busy(held)
+            _refuse_held(target_lock(plan.target.root, root=root, owner=owner))
     environment = {**carried_environment(plan), "BRINGUP_LANG": language}
     name = _order_file(Order(plan=plan, environment=environment))
     try:
@@ -75,6 +76,21 @@ def start(plan: Plan, *, sudo: Sudo | None, attended: bool = True, language: Lan
         if digest(handle.plan) == wanted:
             return handle
     raise InputError("run-unknown", run="")
+
+
+def _refuse_held(lock: Path) -> None:
+    """Raise `Busy` while a run holds the machine; one that has written down its end is on its way out, and is waited for."""
+    deadline = time.monotonic() + _FAREWELL
+    while (held := holder(lock)) is not None:
+        if time.monotonic() > deadline or not _has_ended(held.run):
+            raise busy(held)
+        time.sleep(0.02)
+
+
+def _has_ended(run_id: str) -> bool:
+    with contextlib.suppress(BringupError):
+        return journal.is_over(find(run_id).state())
+    return False
 
 
 def _order_file(order: Order) -> str:
@@ -154,7 +170,9 @@ def find_undoable() -> RunHandle:
     """
     for handle in _readable():
         if not handle.plan.target.rehearsal and handle.state().status != "undone" and handle.is_ours():
-            return _gone_on_since(handle) or handle
+            while (later := _gone_on_since(handle)) is not None:
+                handle = later  # noqa: PLW2901 - from a repair to what it repaired, which may have been one too
+            return handle
     raise InputError("nothing-to-undo")
 
 
@@ -177,16 +195,28 @@ def find_repaired(run_id: str) -> RunHandle | None:
 
 
 def find_resumable() -> RunHandle:
-    """Return the run to go on with: the newest, or the one that the newest has repaired. Raises what `find` raises."""
+    """Return the run to go on with: the newest, or the one that the newest was to repair. Raises what `find` raises."""
     newest = find(None)
-    mended = newest.plan.repairs if newest.state().status == "done" else None
-    return (find_repaired(mended) if mended is not None else None) or newest
+    return next((one for one in _repaired_before(newest) if find_repaired(one.id) is not None), newest)
+
+
+def _repaired_before(repair: RunHandle) -> Iterator[RunHandle]:
+    """Yield the run that `repair` was for, and what that one was for, as long as there is nothing to go on with in the repairs."""
+    while repair.plan.repairs is not None and repair.state().status in ("done", "undone"):
+        try:
+            repair = find(repair.plan.repairs)
+            repair.state()
+        except BringupError:
+            return
+        yield repair
 
 
 def _gone_on_since(repair: RunHandle) -> RunHandle | None:
     """Return the run that `repair` repaired when it ended after it and is not taken back; else `None`."""
     with contextlib.suppress(BringupError):
-        handle = find(repair.plan.repairs) if repair.plan.repairs is not None else repair
+        if repair.plan.repairs is None:
+            return None
+        handle = find(repair.plan.repairs)
         state = handle.state()
         later = last_moment(RunFolder(Path(handle.folder))) > last_moment(RunFolder(Path(repair.folder)))
         if state.status != "undone" and state.ended is not None and later:

@@ -7,10 +7,11 @@ import time
 
 import msgspec
 
-from steps.engine import aside, files, undo
+from steps.engine import aside, files, ledger, undo
 from steps.engine.command import Missing, failed_by, judge, run_command
 from steps.engine.context import Context, Outcome, failed
 from steps.engine.journal import Unwritten
+from steps.engine.mounts import expect_mounted
 from steps.engine.packages import perform_packages
 from steps.engine.probes import is_done, why_not_done
 from steps.engine.prompts import manual_row
@@ -19,7 +20,7 @@ from steps.errors import BringupError, InTheWay
 from steps.managers.apt_repository import without_armour
 from steps.managers.base import manager
 from steps.managers.shown import shown
-from steps.model.action import NEIGHBOURS, AnyAction, FileIs, Keep, Manual, Packages, Reboot, Run, Service, Write
+from steps.model.action import NEIGHBOURS, AnyAction, FileIs, Keep, Manual, Packages, Reboot, Run, Service, Write, leaves_something
 from steps.model.base import phrase
 
 REHEARSAL_PACE = 0.4
@@ -32,6 +33,10 @@ def perform(action: AnyAction, context: Context) -> Outcome:
     if context.plan.target.rehearsal:
         return _rehearse(action, context)
     try:
+        if leaves_something(action):
+            # Below a mount point without its disk an action would find nothing done, and begin again on the system's own.
+            for mount in ledger.disks(context.folder, context.plan, context.journal.entries, action):
+                expect_mounted(mount)
         if is_done(action, context) is True and not _has_failed_half(action, context):
             return Outcome(status="already")
         outcome = _do(action, context)
@@ -62,6 +67,8 @@ def _do(action: AnyAction, context: Context) -> Outcome:
         case Keep():
             return aside.keep(action, context)
         case Packages():
+            # One that was to be left out, could not be taken back whole and is tried again has notes of that.
+            undo.forget_notes(action, context)
             return perform_packages(action, context)
         case Service():
             return _service(action, context)

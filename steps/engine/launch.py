@@ -49,7 +49,7 @@ PATIENCE = 90.0
 _LAST_WORDS = 0.3
 """So long may the runner before take to write down its end; seconds."""
 _FAREWELL = 5.0
-"""So long may a runner that refused take to be gone; seconds."""
+"""So long may a runner that refused, or has ended, take to be gone; seconds. On a busy machine that is more than a moment."""
 _ROOM = 64 << 10
 """So much must fit where a run is kept before it is gone on with; bytes."""
 _BROKEN = "runner-broken"
@@ -207,8 +207,8 @@ def _vouch(folder: RunFolder) -> None:
 
 def start(folder: RunFolder, words: tuple[str, ...]) -> None:
     """Start the runner and wait until it is at work; raises `Busy` while another one is, and what the new one refuses with."""
-    deadline = time.monotonic() + _LAST_WORDS
-    while is_held(folder.lock) and time.monotonic() < deadline:
+    began = time.monotonic()
+    while is_held(folder.lock) and time.monotonic() - began < (_FAREWELL if _has_ended(folder) else _LAST_WORDS):
         time.sleep(0.02)
     if is_held(folder.lock):
         state = journal.fold(journal.read(folder.journal)[0])
@@ -222,19 +222,32 @@ def start(folder: RunFolder, words: tuple[str, ...]) -> None:
     _await(folder, token)
 
 
+def _has_ended(folder: RunFolder) -> bool:
+    """Return whether the runner that holds the run has written down its end: then it is on its way out."""
+    return journal.is_over(journal.fold(journal.read(folder.journal)[0]))
+
+
 def _by_systemd(folder: RunFolder, argv: tuple[str, ...]) -> None:
     """Start a transient unit: logind may end what a session leaves behind, and leaves units alone."""
     carried = [f"--setenv={name}={os.environ[name]}" for name in _CARRIED if name in os.environ]
     unit = f"bringup-{folder.id}"
+    ended = _unit(unit, folder, argv, carried)
+    if ended.returncode and "already" in ended.stderr.lower():
+        # While anything that an earlier turn left at work lives in the unit, systemd keeps it: what is left is waited for by the runner.
+        ended = _unit(f"{unit}-{secrets.token_hex(4)}", folder, argv, carried)
+    if ended.returncode:
+        raise PreflightError("unit-refused", unit=unit, reason=ended.stderr.strip()[:200])
+
+
+def _unit(unit: str, folder: RunFolder, argv: tuple[str, ...], carried: list[str]) -> subprocess.CompletedProcess[str]:
+    """Return how systemd took a transient unit of this name."""
     # KillMode=process: stopping the unit stops the runner; dpkg is left to finish, for half a package is worse than none.
     command = ("systemd-run", f"--unit={unit}", "--collect", "--quiet", f"--description=bringup run {folder.id}")
     settings = ("--property=KillMode=process", *carried, "--", *argv)
     # Started is what was executed: an interpreter that may not be, as by SELinux in a home folder, is heard of at once.
     ended = _heard(*command, "--service-type=exec", *settings)
-    if ended.returncode and "type" in ended.stderr.lower():  # systemd before 240 knows no such type
-        ended = _heard(*command, *settings)
-    if ended.returncode:
-        raise PreflightError("unit-refused", unit=unit, reason=ended.stderr.strip()[:200])
+    old = ended.returncode and "type" in ended.stderr.lower()  # systemd before 240 knows no such type
+    return _heard(*command, *settings) if old else ended
 
 
 def _heard(*argv: str) -> subprocess.CompletedProcess[str]:

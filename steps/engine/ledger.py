@@ -11,7 +11,7 @@ import msgspec
 
 from steps.engine import journal
 from steps.engine.folder import RunFolder
-from steps.engine.moments import NEVER, Moment, dated, first_moment
+from steps.engine.moments import NEVER, Moment, dated
 from steps.engine.return_points import bytes_below
 from steps.errors import BringupError, PreflightError
 from steps.model.action import AnyAction, Keep, Manual, Packages, RemovePath, Run, Write, leaves_something
@@ -71,6 +71,18 @@ def paths_of(action: AnyAction) -> tuple[str, ...]:
             return ()
 
 
+def disks(folder: RunFolder, plan: Plan, entries: Iterable[Entry], action: AnyAction) -> tuple[str, ...]:
+    """Return the mount points of the disks that an action works on, as far as tries of it, or what comes before it, wrote them down.
+
+    Before it come the actions that it names, and those of its lane: a package that comes into an environment names no path of its own.
+    """
+    before = plan.actions[: plan.actions.index(action)]
+    own = {action.id, *action.needs, *(one.id for one in before if one.lane == action.lane)}
+    stands = (_plain(folder.kept(one.id) / "undo.json") for one in order(plan, entries) if one.id in own and not isinstance(one, Packages))
+    found = (mount for known in stands for mount in (known.get("mount"), *dict(known.get("mounts") or {}).values()))
+    return tuple(dict.fromkeys(mount for mount in found if isinstance(mount, str)))
+
+
 def folders_that_go(folder: RunFolder, plan: Plan) -> tuple[str, ...]:
     """Return the folders that an undo removes with everything in them, as the target spells them."""
     gone: dict[str, None] = {}
@@ -104,31 +116,34 @@ def _before(folder: RunFolder, action: Run) -> PathsBefore:
 
 
 def held_too(folder: RunFolder, plan: Plan, others: Iterable[RunFolder]) -> tuple[str, str] | None:
-    """Return the id of the first of `others` that changed what an undo of this run would take away, and the path or package; or `None`.
-
-    Of packages only a run counts that came after all that this one did: where this one went on later, the other's rest on its own.
-    So it is with what is kept as a whole: a run that worked there after that goes back first, whichever of the two began earlier.
-    """
-    mine, last = _changed(folder, plan.target.root), _last_change(folder)
+    """Return the id of the first of `others` that changed what an undo of this run would take away, and the path or package; or `None`."""
+    mine = _changed(folder, plan.target.root)
     for other in others:
         theirs = _changed(other, plan.target.root)
-        for tree, kept in mine.trees.items():
-            before_theirs = kept < theirs.trees.get(tree, NEVER) < mine.worked_at(tree)
-            if theirs.worked_at(tree) > kept and not before_theirs:
-                return other.id, tree
-        if not other.began_after(folder):
-            continue
-        for path in theirs.paths:
-            if any(_holds(own, path) for own in mine.paths) and path not in theirs.trees:
-                return other.id, path
-        for tree, kept in theirs.trees.items():
-            # Kept as a whole, and brought back as a whole: with what this run put into it until then.
-            if any(_holds(tree, own) or _holds(own, tree) for own in mine.paths) and mine.worked_at(tree) <= kept:
-                return other.id, tree
-        both = mine.packages & theirs.packages
-        if both and theirs.repairs != folder.id and first_moment(other) > last:
-            return other.id, min(both)
+        held = _held_by(mine, theirs)
+        # Where each holds something of the other's, the one that began later goes back first.
+        if held is not None and (other.began_after(folder) or _held_by(theirs, mine) is None):
+            return other.id, held
     return None
+
+
+def _held_by(mine: _Changed, theirs: _Changed) -> str | None:
+    """Return the first path or package in which the other run worked after this one did, whichever of the two began earlier."""
+    for tree, kept in mine.trees.items():
+        before_theirs = kept < theirs.trees.get(tree, NEVER) < mine.worked_at(tree)
+        if theirs.worked_at(tree) > kept and not before_theirs:
+            return tree
+    for path, at in theirs.paths.items():
+        if path not in theirs.trees and any(_holds(own, path) and before < at for own, before in mine.paths.items()):
+            return path
+    for tree, kept in theirs.trees.items():
+        # Kept as a whole, and brought back as a whole: with what this run put into it until then.
+        if any(_holds(tree, own) or _holds(own, tree) for own in mine.paths) and mine.worked_at(tree) <= kept:
+            return tree
+    if theirs.repairs == mine.run:
+        # What a run repaired goes back with it, and its repair knows.
+        return None
+    return min((name for name, at in theirs.packages.items() if mine.packages.get(name, at) < at), default=None)
 
 
 def refuse_held(folder: RunFolder, plan: Plan, all_runs: tuple[RunFolder, ...]) -> None:
@@ -172,11 +187,6 @@ def _holds(folder: str, path: str) -> bool:
     return path == folder or path.startswith(f"{folder}/")
 
 
-def _last_change(folder: RunFolder) -> Moment:
-    """Return when an action of the run ended last; `NEVER` when none did."""
-    return max((moment for entry, moment in dated(journal.read(folder.journal)[0]) if entry.kind == "action-finished"), default=NEVER)
-
-
 def gone_with(plan: Plan, folders: Iterable[RunFolder]) -> frozenset[str]:
     """Return the packages that went back with the run which this plan repaired: what the repair found of them is not to come back."""
     folder = next((one for one in folders if one.id == plan.repairs), None)
@@ -189,8 +199,10 @@ def gone_with(plan: Plan, folders: Iterable[RunFolder]) -> frozenset[str]:
 class _Changed(NamedTuple):
     """What a run changed and has not taken back."""
 
-    paths: tuple[str, ...] = ()
-    packages: frozenset[str] = frozenset()
+    run: str = ""
+    paths: Mapping[str, Moment] = {}
+    packages: Mapping[str, Moment] = {}
+    """Each with the moment at which the action was done that changed it."""
     trees: Mapping[str, Moment] = {}
     """What it keeps as a whole, with the moment at which that was kept."""
     repairs: str | None = None
@@ -216,13 +228,14 @@ def _changed(folder: RunFolder, root: str) -> _Changed:
     if plan.target.root != root:
         return _Changed()
     stands = order(plan, entries)
-    packages = (name for action in stands if isinstance(action, Packages) for name in _packages(folder, action))
     told = ((entry, at) for entry, at in dated(entries) if entry.kind in ("registered", "action-finished") and entry.status != "failed")
     ends = {entry.action: at for entry, at in told}
-    work = tuple((action, ends.get(action.id, NEVER)) for action in stands)
+    # The first to be done comes first: of what two actions changed the last one counts.
+    work = tuple(sorted(((action, ends.get(action.id, NEVER)) for action in stands), key=lambda one: one[1]))
+    packages = {name: at for action, at in work if isinstance(action, Packages) for name in _packages(folder, action)}
     trees = {path: at for action, at in work if isinstance(action, Keep) for path in (action.path, _lay(folder, action))}
-    paths = dict.fromkeys((*(path for action in stands for path in paths_of(action)), *trees))
-    return _Changed(tuple(paths), frozenset(packages), trees, plan.repairs, work)
+    paths = {path: at for action, at in work for path in paths_of(action)} | trees
+    return _Changed(folder.id, paths, packages, trees, plan.repairs, work)
 
 
 def _lay(folder: RunFolder, action: Keep) -> str:

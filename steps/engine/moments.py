@@ -49,11 +49,6 @@ def next_turn(folders: Iterable[RunFolder]) -> int:
     return greatest + 1
 
 
-def first_moment(folder: RunFolder) -> Moment:
-    """Return when a run began; `NEVER` for one that did not, or cannot be read."""
-    return min((moment for _, moment in _of(folder)), default=NEVER)
-
-
 def last_moment(folder: RunFolder) -> Moment:
     """Return when something was done on a run last; `NEVER` for one that did not begin, or cannot be read."""
     return max((moment for _, moment in _of(folder)), default=NEVER)

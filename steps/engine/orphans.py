@@ -68,7 +68,9 @@ def left_by_others(folder: RunFolder, root: str, others: Iterable[RunFolder]) ->
         # A run that is damaged, or somebody else's, tells nothing of its commands.
         with contextlib.suppress(BringupError):
             plan, state = other.read_plan(), journal.fold(journal.read(other.journal)[0])
-            if plan.target.rehearsal or plan.target.root != root or journal.is_over(state):
+            # One that was stopped while it waited for what is at work has left that at work.
+            over = journal.is_over(state) and state.status != "cancelled"
+            if plan.target.rehearsal or plan.target.root != root or over:
                 continue
             # What an action that was done has left running is no half of it, and may run for ever; an undo works on what was done.
             done = {one.id for one in state.actions.values() if one.ended is not None and state.undoing_since is None}

@@ -26,6 +26,7 @@ _LOCK_PAUSE = 1.0
 BUSY = 75
 _UNPACKING = b"pmstatus:"
 _MODULE = "nvidia"
+_UNREPAIRED = "undo-unrepaired.json"
 
 
 class PackagesBefore(Record):
@@ -85,13 +86,14 @@ def _refresh(action: Packages, context: Context, tool: PackageManager) -> Outcom
 
 def _attempt(action: Packages, context: Context, tool: PackageManager) -> Outcome:
     """Simulate, judge, put aside and install without waiting for anybody; `BUSY` when another one has the manager."""
-    early = tool.snapshot(context.host) if read_before(context, action) is not None else None
     repair(action, context)
     before = tool.snapshot(context.host)
     if before is None:
         return unreadable(action, context, tool)
-    if early is not None:
-        _claim(action, context, early, before)
+    known = read_before(context, action)
+    if known is not None and read_after(context, action) is None:
+        # What others change from now on is not the work of the tries until here, should this one come to nothing.
+        _write_after(action, context, before, settings.seen(action, context, tool, known.names))
     simulation = tool.simulate(action, context.host)
     context.spool_line(action.id, f"[bringup: {_foretold(simulation)}]")
     held = frozenset(name for name, package in before.packages.items() if package.held)
@@ -105,19 +107,55 @@ def _attempt(action: Packages, context: Context, tool: PackageManager) -> Outcom
     ending = _install(action, context, tool)
     after = tool.snapshot(context.host)
     if after is not None:
-        _write(context, action, "after.json", after)
-        settings.register_after(action, context, settings.seen(action, context, tool, names))
+        _write_after(action, context, after, settings.seen(action, context, tool, names))
     return _explained(ending, tool)
 
 
-def _claim(action: Packages, context: Context, early: Snapshot, repaired: Snapshot) -> None:
-    """Count what the repair of an earlier try changed as that try's work: apt brings the rest of what it had begun."""
-    known, after = read_before(context, action), read_after(context, action)
-    names = {name for name in (known.names if known else ()) if early.packages.get(name) != repaired.packages.get(name)}
-    if after is not None and names:
-        others = {name: package for name, package in after.packages.items() if name not in names}
-        ours = {name: package for name, package in repaired.packages.items() if name in names}
-        _write(context, action, "after.json", msgspec.structs.replace(after, packages=others | ours))
+def _write_after(action: Packages, context: Context, after: Snapshot, seen: settings.Settings) -> None:
+    """Write down the packages and settings as the tries until now have left them."""
+    _write(context, action, "after.json", after)
+    settings.register_after(action, context, seen)
+
+
+def _claim(action: Packages, context: Context, known: PackagesBefore, now: Snapshot) -> None:
+    """Let all that changes from now on be the run's doing, as a repair's is: what others changed since the last try is theirs.
+
+    Before the repair and not after it: a runner that is killed in it could not say any more what the repair has brought.
+    """
+    after = read_after(context, action)
+    if after is None:
+        return
+    ours = changed(known, after)
+    first = {name: package for name, package in known.before.packages.items() if name in ours}
+    others = {name: package for name, package in now.packages.items() if name not in ours}
+    before = msgspec.structs.replace(known.before, packages=others | first)
+    _write(context, action, "undo.json", msgspec.structs.replace(known, before=before))
+    (context.folder.kept(action.id) / "after.json").unlink()
+
+
+def _note_unrepaired(action: Packages, context: Context, known: PackagesBefore, now: Snapshot) -> None:
+    """Write down, before the repair of a first undo, how the packages are that the run meant to change and did not."""
+    path = context.folder.kept(action.id) / _UNREPAIRED
+    if not path.exists():
+        _write(context, action, _UNREPAIRED, now.only(frozenset(known.names) - changed(known, read_after(context, action))))
+
+
+def forget_unrepaired(action: Packages, context: Context) -> None:
+    """Let the next undo look for itself: this one changed nothing."""
+    (context.folder.kept(action.id) / _UNREPAIRED).unlink(missing_ok=True)
+
+
+def with_repaired(action: Packages, context: Context, state: PackagesBefore, now: Snapshot) -> tuple[PackagesBefore, frozenset[str]]:
+    """Return the state to go back to, and the packages that change for it: those of the run, and what an undo's repair brought."""
+    ours = changed(state, read_after(context, action))
+    try:
+        found = msgspec.json.decode((context.folder.kept(action.id) / _UNREPAIRED).read_bytes(), type=Snapshot).packages
+    except FileNotFoundError:
+        return state, ours
+    brought = frozenset(name for name in state.names if name not in ours and found.get(name) != now.packages.get(name))
+    packages = {name: package for name, package in state.before.packages.items() if name not in brought}
+    packages |= {name: package for name, package in found.items() if name in brought}
+    return msgspec.structs.replace(state, before=msgspec.structs.replace(state.before, packages=packages)), ours | brought
 
 
 def unreadable(action: Packages, context: Context, tool: PackageManager) -> Outcome:
@@ -286,14 +324,19 @@ def _locked(holder: Holder, status: int | None) -> Outcome:
 def repair(action: Packages, context: Context, *, undoing: bool = False) -> bool:
     """Let the manager finish what was cut off; return whether it could.
 
-    When undoing, what changed since the run is an earlier undo's doing, or is known from its beginning to be somebody's.
+    When undoing, what changed since the run is an earlier undo's doing, or is known from its beginning to be somebody's; what the
+    repair changes goes back too.
     """
     tool = manager(action.manager)
     environment: Mapping[str, str] = tool.environment()
     known = read_before(context, action)
     asked = frozenset(package.partition("=")[0] for package in action.install)
     commands = tool.repair(context.host, asked | frozenset(known.names if known is not None else ()))
-    if commands and known is not None and not undoing:
+    now = tool.snapshot(context.host) if commands and known is not None else None
+    if now is not None and known is not None and undoing:
+        _note_unrepaired(action, context, known, now)
+    elif now is not None and known is not None:
         settings.claim(action, context, settings.seen(action, context, tool, known.names))
+        _claim(action, context, known, now)
     endings = [run_command(context, action, argv, environment=environment, may_stop=never) for argv in commands]
     return all(ending.status == 0 for ending in endings)

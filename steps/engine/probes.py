@@ -25,6 +25,11 @@ def is_done(action: Action, context: Context) -> bool | None:
     return None if None in answers else True
 
 
+def is_gone(probes: tuple[Probe, ...], action: Action, context: Context) -> bool:
+    """Return whether none of the probes holds; `False` when there are none, or one is not known."""
+    return bool(probes) and all(_holds(probe, action, context) is False for probe in probes)
+
+
 def _holds(probe: Probe, action: Action, context: Context) -> bool | None:
     host: Host = context.outside if isinstance(action, Run) and action.outside else context.host
     match probe:

@@ -60,8 +60,9 @@ def _work(path: Path, words: list[str]) -> int:
     try:
         return hold_and_work(folder, words)
     except BringupError as error:
-        with contextlib.suppress(OSError):
-            folder.refuse(token, error)
+        if token is not None:
+            with contextlib.suppress(OSError):
+                folder.refuse(token, error)
         return error.exit_code
     except Exception:  # noqa: BLE001 - whatever it is, the launcher has to hear of it
         # A bug: the traceback is for the report, and the launcher must not wait for a runner that is gone.

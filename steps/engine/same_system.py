@@ -34,4 +34,4 @@ def expect_same(entries: Iterable[Entry], host: Host, run: str) -> None:
     # The run itself may have given it an id, which the first turn did not know.
     ids = [mark for mark in marks if mark != _NAMELESS]
     if ids and now not in (_NAMELESS, ids[-1]):
-        raise PreflightError("root-other", run=run, path=host.root)
+        raise PreflightError("root-other", run=run, path=host.root.rstrip("/"), id=ids[-1])

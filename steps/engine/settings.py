@@ -133,6 +133,11 @@ def register_undo(action: Packages, context: Context, now: Settings) -> Settings
     return found
 
 
+def is_undo_begun(action: Packages, context: Context) -> bool:
+    """Return whether an undo has begun here that may have changed something."""
+    return (context.folder.kept(action.id) / _FOUND).exists()
+
+
 def forget_undo(action: Packages, context: Context) -> None:
     """Let the next undo look for itself: this one changed nothing."""
     (context.folder.kept(action.id) / _FOUND).unlink(missing_ok=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
+from typing import Literal
 
 import msgspec
 
@@ -16,12 +18,13 @@ from steps.engine.folder import all_folders
 from steps.engine.journal import Unwritten
 from steps.engine.ledger import PathsBefore, paths_of
 from steps.engine.mounts import expect_mounted, mount_above
-from steps.engine.packages import PackagesBefore, changed, read_after, read_before, repair, return_folder, unreadable
+from steps.engine.packages import PackagesBefore, forget_unrepaired, read_before, repair, return_folder, unreadable, with_repaired
+from steps.engine.probes import is_gone
 from steps.engine.since import asked_for_since, forget_asked, refuse_held_since
 from steps.errors import BringupError
 from steps.managers.base import Installed, Kept, PackageManager, Snapshot, manager
 from steps.managers.preflight import check_return
-from steps.model.action import AnyAction, Command, Keep, Packages, Run, Service, Unqueue, Write
+from steps.model.action import AnyAction, Command, Keep, Packages, RemovePath, Run, Service, Unqueue, Write
 from steps.model.base import Record, phrase
 from steps.model.run import TAKEN_BACK
 
@@ -50,10 +53,22 @@ def register(action: Run | Service, context: Context) -> None:
             mounts = {path: mount for path, lies in real.items() if (mount := mount_above(lies, context.host.root)) is not None}
             state = PathsBefore(existed=existed, real={path: lies for path, lies in real.items() if lies != path}, mounts=mounts)
         case Service():
-            enabled, active = (context.host.run(("systemctl", word, action.unit)).status for word in ("is-enabled", "is-active"))
-            state = ServiceBefore(enabled=None if enabled is None else enabled == 0, active=None if active is None else active == 0)
+            state = ServiceBefore(enabled=_is("enabled", action.unit, context), active=_is("active", action.unit, context))
     write_whole(folder / "undo.json", msgspec.json.encode(state), gid=context.owner.gid)
     context.journal.append("registered", action.id)
+
+
+def _is(word: Literal["enabled", "active"], unit: str, context: Context) -> bool | None:
+    """Return whether a unit is so; in a mounted system nothing is active, and its own systemctl tells from its files what is enabled."""
+    argv = ("systemctl", f"is-{word}", unit)
+    if context.host.root == "/":
+        status = context.host.run(argv).status
+    elif word == "enabled":
+        status = context.outside.run(context.host.command(argv)).status
+    else:
+        return None
+    # Without the right to enter the system nothing is known of it.
+    return None if status in (None, 125, 126) else status == 0
 
 
 def take_back(action: AnyAction, context: Context) -> Outcome:
@@ -93,19 +108,26 @@ def _packages(action: Packages, context: Context) -> Outcome:
     for name in sorted(asked):
         context.spool_line(action.id, f"[bringup: {name} was asked for since and is left alone]")
     state = msgspec.structs.replace(state, names=tuple(name for name in state.names if name not in asked))
+    again = settings.is_undo_begun(action, context)
     # Before the repair: it may write beside configuration files, which is our doing too.
     found = settings.register_undo(action, context, settings.seen(action, context, tool, state.names))
     outcome = Outcome(status="failed")
     try:
         outcome = _way_back(action, context, tool, state, found, early)
     finally:
-        if outcome.status == "failed" and tool.snapshot(context.host) == early:
-            # Nothing was done: what a person changes from now on is the person's for the next try.
-            settings.forget_undo(action, context)
-            forget_asked(context, action)
+        if not again and outcome.status == "failed" and tool.snapshot(context.host) == early:
+            # Nothing was done, by an undo that was cut off neither: what a person changes from now on is the person's for the next try.
+            forget_notes(action, context)
     if outcome.status == "failed" or not asked:
         return outcome
     return msgspec.structs.replace(outcome, params={**outcome.params, "asked": " ".join(sorted(asked))})
+
+
+def forget_notes(action: Packages, context: Context) -> None:
+    """Let the next undo look for itself: this one changed nothing, or what it began to take back is installed once more."""
+    settings.forget_undo(action, context)
+    forget_asked(context, action)
+    forget_unrepaired(action, context)
 
 
 def _way_back(
@@ -120,7 +142,7 @@ def _way_back(
     now = tool.snapshot(context.host)
     if now is None:
         return unreadable(action, context, tool)
-    ours = changed(state, read_after(context, action))
+    state, ours = with_repaired(action, context, state, now)
     if context.plan.repairs is not None:
         ours -= ledger.gone_with(context.plan, all_folders(context.owner))
     commands = tool.restore(state.before, now, kept, ours)
@@ -203,7 +225,10 @@ def _commands(action: Run, context: Context) -> Outcome:
         expect_mounted(mount)
     context.spool_line(action.id, TAKEN_BACK)
     for step in action.undo:
-        if isinstance(step, Unqueue) and not keys.one_queued(context.host):
+        if not isinstance(step, RemovePath) and _was_gone(step, action, context):
+            # An undo that was cut off had done it and could not say so any more, or a person did it.
+            context.spool_line(action.id, f"[bringup: done already: {shlex.join(step.argv)}]")
+        elif isinstance(step, Unqueue) and not keys.one_queued(context.host):
             # The firmware has it, or nobody asked in the end; only a person at the console can take an enrolled one out.
             context.spool_line(action.id, f"mokutil --delete {step.certificate}")
             left = True
@@ -216,6 +241,13 @@ def _commands(action: Run, context: Context) -> Outcome:
             context.spool_line(action.id, f"remove {path}")
             take_away(action, path, context)
     return Outcome(status="kept" if left else "undone")
+
+
+def _was_gone(step: Command | Unqueue, action: Run, context: Context) -> bool:
+    """Return whether the machine shows that a step of a way back, which may be none to go twice, was gone already."""
+    if isinstance(step, Unqueue):
+        return keys.is_let_go(step.certificate, context.host)
+    return is_gone(step.there, action, context)
 
 
 def _service(action: Service, context: Context) -> Outcome:

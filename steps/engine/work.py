@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -21,16 +21,17 @@ from steps.engine.durable import open_new
 from steps.engine.executor import PROOF_FAILED, perform
 from steps.engine.folder import RunFolder, all_folders, boot_id, socket_folder
 from steps.engine.groups import gained, groups_of
-from steps.engine.journal import Journal, Unwritten, fold
+from steps.engine.hold import take_system
+from steps.engine.journal import Journal, Unwritten, fold, is_over
 from steps.engine.lanes import FINE, Lanes
-from steps.engine.lock import Holder, born_of, take_target, target_lock, try_take
+from steps.engine.lock import born_of, try_take
 from steps.engine.moments import next_turn
-from steps.engine.orphans import left_at_work, left_by_others, wait_for
+from steps.engine.orphans import left_at_work, wait_for
 from steps.engine.packages import repair
 from steps.engine.reboot import disarm
 from steps.engine.runner import UNATTENDED
 from steps.engine.same_system import expect_same, mark_of
-from steps.engine.server import Request, Server
+from steps.engine.server import RUN_OVER, Request, Server
 from steps.engine.signals import hear
 from steps.errors import Busy, InputError
 from steps.host.base import WritableHost
@@ -40,7 +41,7 @@ from steps.managers.base import manager
 from steps.managers.preflight import protected
 from steps.model.action import AnyAction, ManagerName, Packages, PackagesAre, Reboot, Run
 from steps.model.plan import Ahead, Plan
-from steps.model.run import LOG_IN_AGAIN, RunState, is_taken_back, left_out
+from steps.model.run import LOG_IN_AGAIN, Entry, RunState, is_taken_back, left_out
 
 _LOOK = 0.5
 """Seconds between two looks whether the program is there that a fetch belongs to."""
@@ -55,6 +56,8 @@ def hold_and_work(folder: RunFolder, words: list[str]) -> int:
     detach_output(folder, origin.owner.gid)
     if folder.plan_digest() != origin.digest:
         raise InputError("plan-changed", run=folder.id, file=str(folder.plan))
+    # Whoever starts us waits for a word of ours, but for the unit that goes on after a boot.
+    by_itself = after(words, "--token") is None
     mine = try_take(folder.lock)
     if mine is None:
         raise Busy("run-active", run=folder.id, user=origin.owner.name, since=time.strftime("%H:%M"))
@@ -62,16 +65,16 @@ def hold_and_work(folder: RunFolder, words: list[str]) -> int:
         # It changes nothing that a run could meet: a run that begins need not wait for this lock, and everybody else comes first.
         os.setpriority(os.PRIO_PROCESS, 0, _LAST)
     elif not plan.target.rehearsal:
-        me = Holder(run=folder.id, user=origin.owner.name, started=time.time())
-        take_target(target_lock(plan.target.root, root=os.geteuid() == 0, owner=origin.owner), me)
-        left = left_by_others(folder, plan.target.root, all_folders(origin.owner))
-        if left is not None:
-            raise Busy("run-left", run=left[0], pid=left[1])
+        take_system(folder, plan, origin, patient=by_itself)
     journal = Journal(folder.journal, origin.owner.gid)
     if after(words, "--turn") not in (None, str(sum(entry.kind == "run-started" for entry in journal.entries))):
         # Somebody else went on with it after whoever sent us had looked.
         raise Busy("run-active", run=folder.id, user=origin.owner.name, since=time.strftime("%H:%M"))
-    _agree(folder, plan, fold(journal.entries), words)
+    state = fold(journal.entries)
+    _agree(folder, plan, state, words)
+    if by_itself and is_over(state) and state.status != "reboot":
+        # A person went on with it before the unit came to it.
+        raise InputError(RUN_OVER, run=folder.id)
     if "--undo" in words:
         # Here, where no other run can begin any more: one may have, since whoever sent us had looked.
         ledger.refuse_held(folder, plan, all_folders(origin.owner))
@@ -249,7 +252,7 @@ class Runner:
         self._journal.append("undo-started")
         # At once: what is being taken back must not go on by itself after a boot.
         disarm(self._context)
-        before = self._before
+        before = _before_undo(self._journal.entries)
         went_wrong = False
         vain = ledger.in_vain(self._journal.entries)
         for action in self._cut_off():
@@ -347,6 +350,17 @@ class Runner:
         else:
             going.clear()
         self._lanes.wake()
+
+
+def _before_undo(entries: Sequence[Entry]) -> RunState:
+    """Return the state of the run before the turn that began to take it back, the first one where several tried."""
+    turn = 0
+    for at, entry in enumerate(entries):
+        if entry.kind == "run-started":
+            turn = at
+        elif entry.kind == "undo-started":
+            return fold(entries[:turn])
+    return fold(entries)
 
 
 def after(words: list[str], option: str) -> str | None:

@@ -32,7 +32,8 @@ def install(
                 argv=(installer.uv, "tool", "install", *fetch.options, requirement),
                 env={**fetch.environment("uv"), "UV_TOOL_DIR": f"{installer.home}/.local/share/uv/tools"},
                 done_when=(Succeeds(argv=(f"{listed}/bin/{name}", "--version")),),
-                undo=(Command(argv=(installer.uv, "tool", "uninstall", name)),),
+                # A second one ends with an error.
+                undo=(Command(argv=(installer.uv, "tool", "uninstall", name), there=(FileIs(path=listed),)),),
                 download_bytes=3_000_000,
                 seconds=5,
                 optional=True,

@@ -72,6 +72,8 @@ class Command(Record, tag=True):
 
     argv: tuple[str, ...]
     tolerant: bool = False
+    there: tuple[Probe, ...] = ()
+    """What it takes away, where it cannot be run a second time: if none of these holds, it is done already."""
 
 
 class Unqueue(Record, tag=True):

@@ -272,6 +272,42 @@ def interrupted() -> None:
     assert ended(handle, 60).status == "done", output(handle, "a.install")
 
 
+def half_there() -> client.RunHandle:
+    """Return a run that failed with a package unpacked whose dependency could not be: what stood in its way is gone since."""
+    Path(ROOT, "root/own.deb").write_bytes(pack(Deb("lab-own", "1.0", files={"/usr/bin/lab-tool": File(b"own\n", 0o755)})))
+    subprocess.run(("chroot", ROOT, "dpkg", "-i", "/root/own.deb"), check=True)
+    handle = install("lab-extra")
+    assert ended(handle, 60).status == "failed"
+    subprocess.run(("chroot", ROOT, "dpkg", "--purge", "--force-depends", "lab-own"), check=True)
+    there = snapshot().packages
+    assert ("lab-extra" in there, "lab-tools" in there) == (True, False), output(handle, "a.install")
+    return handle
+
+
+def brought_by_an_undo() -> None:
+    """The repair that an undo begins with fetches what a package that it will take back needs: that goes too."""
+    before = snapshot()
+    handle = half_there()
+    handle.undo()
+    assert ended(handle, 60).status == "undone", output(handle, "a.install")
+    assert "Setting up lab-tools" in output(handle, "a.install")
+    assert snapshot() == before
+
+
+def killed_repair() -> None:
+    """The runner is killed in the repair of an earlier try, which goes on: what it brings is the run's all the same."""
+    before = snapshot()
+    handle = half_there()
+    handle.resume()
+    wait_until(handle, lambda _: "-f install" in output(handle, "a.install"), 60)
+    kill_runner(handle)
+    handle.resume()
+    assert ended(handle, 120).status == "done", output(handle, "a.install")
+    handle.undo()
+    assert ended(handle, 60).status == "undone", output(handle, "a.install")
+    assert snapshot() == before
+
+
 def waited_for() -> None:
     """Somebody else has the manager: it is waited for, and then simulated again."""
     # On an overlay the kernel's table of locks gives no sure device: the name of the holder has to speak.
@@ -454,6 +490,8 @@ _SCENES = (
     completed_by_undo,
     killed_undo,
     interrupted,
+    brought_by_an_undo,
+    killed_repair,
     waited_for,
     mounted,
     headless,

@@ -219,6 +219,14 @@ def test_a_dead_runner_ends_it(tmp_path: Path) -> None:
     assert lines[-1] == "The runner is gone (power or kill). Go on with: bringup resume 1130-a"
 
 
+def test_a_dead_runner_of_an_undo_is_not_to_be_resumed(tmp_path: Path) -> None:
+    run = halfway(tmp_path)
+    run.now_is("undoing")
+    run.has_runner = False
+    code, lines = followed(run)
+    assert (code, lines[-1]) == (1, "The runner of the undo is gone (power or kill). Go on with: bringup undo 1130-a")
+
+
 @pytest.mark.parametrize(
     ("status", "own", "code"),
     [

@@ -224,6 +224,18 @@ async def test_undo_wants_its_word_and_is_shown_going_backwards(tmp_path: Path) 
         await until(pilot, lambda: shows(app, "Undone. The machine is as it was"))
 
 
+@pytest.mark.parametrize(("status", "says"), [("undo-failed", "Enter tries again"), ("undoing", "Enter goes on with the undo")])
+async def test_enter_goes_on_with_an_undo_that_stopped_and_never_with_its_run(tmp_path: Path, status: RunStatus, says: str) -> None:
+    run = real(failed(tmp_path))
+    run.now_is(status, code=22 if status == "undo-failed" else None, ended=START + 400 if status == "undo-failed" else None)
+    run.has_runner = False
+    app = Watching(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shows(app, says, "undo tries again"))
+        await pilot.press("enter", *"undo", "enter")
+        await until(pilot, lambda: run.told == [("undo",)])
+
+
 async def test_a_paused_run_is_left_paused(tmp_path: Path) -> None:
     run = halfway(tmp_path)
     run.now_is("paused")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steps.model.base import phrase
+from steps.model.run import is_taken_back
 from tui.screens.base import Key
 from tui.screens.run_seen import Seen, face
 
@@ -29,6 +30,7 @@ REPAIR = _key(("f",), "repair", "f", "repair")
 LEAVE_OUT = _key(("n",), "leave_out", "n", "leave-out")
 GO_ON = _key(("enter",), "go_on", "Enter", "go-on")
 BACK = _key(("escape", "b"), "back", "Esc", "back")
+UNDO_AGAIN = _key(("enter", "u"), "undo", "Enter", "undo")
 RESUME = _key(("enter",), "resume", "Enter", "resume")
 VERDICT = _key(("enter", "v"), "verdict", "Enter", "verdict")
 VERDICT_TOO = _key(("v",), "verdict", "v", "verdict", footer=False)
@@ -76,7 +78,9 @@ def _keys(seen: Seen, *, full: bool, proof: bool, repair: bool) -> Sequence[Key]
         case "reboot":
             return (REBOOT, LOG, UNDO, LEAVE_PLAIN, SEARCH, SAVE, *MOVING)
         case "gone":
-            return (RESUME, UNDO, LOG, LEAVE_PLAIN, SEARCH, SAVE, *MOVING, OTHER)
+            # What an undo was begun of is not gone on with.
+            first = (UNDO_AGAIN,) if is_taken_back(seen.state) else (RESUME, UNDO)
+            return (*first, LOG, LEAVE_PLAIN, SEARCH, SAVE, *MOVING, OTHER)
         case "ended":
             return _ended_keys(seen, proof=proof)
         case "log":
@@ -93,8 +97,10 @@ def _ended_keys(seen: Seen, *, proof: bool) -> Sequence[Key]:
     match seen.state.status:
         case "done" if seen.repaired is not None:
             return (GO_ON, *moving[:2], UNDO, LEAVE_PLAIN, *moving[2:])
-        case "cancelled" | "undo-failed":
+        case "cancelled":
             return (RESUME, UNDO, LEAVE_PLAIN, *moving)
+        case "undo-failed":
+            return (UNDO_AGAIN, LEAVE_PLAIN, *moving)
         case "done":
             return (*((VERDICT,) if proof else ()), UNDO, LEAVE_PLAIN, *moving)
         case _:

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from steps.model.action import AnyAction
 from steps.model.base import Param, phrase
 from steps.model.plan import Plan
-from steps.model.run import LOG_IN_AGAIN, ActionState, RunState, stays
+from steps.model.run import LOG_IN_AGAIN, ActionState, RunState, is_taken_back, stays
 from steps.text import Language, say
 from tui.cells import Line, Span, width
 from tui.theme import MARKS
@@ -154,7 +154,10 @@ def state_lines(seen: Seen) -> list[Line]:
     count = Span(" " + seen.say("count", n=known.number, total=known.total), "strong")
     gone = clock(known.gone, seen.language)
     if seen.gone:
-        return [(count, Span("   " + seen.say("time.gone", time=gone))), _marked("bad", seen.say("line.gone"))]
+        return [
+            (count, Span("   " + seen.say("time.gone", time=gone))),
+            _marked("bad", seen.say("line.gone-undo" if is_taken_back(seen.state) else "line.gone")),
+        ]
     match seen.state.status:
         case "failed":
             return [(count, Span("   " + seen.say("time.stopped", time=gone) + "   " + seen.say("line.failed", done=known.done)))]
@@ -246,7 +249,7 @@ def _marked(ink: str, sentence: str, mark: str | None = None) -> Line:
 def next_words(seen: Seen, room: int = _ROW) -> str:
     """Return the row above the keys; where a command with a long path leaves no room for a sentence, only what to type."""
     if seen.gone:
-        key = "gone"
+        key = "undo-failed" if is_taken_back(seen.state) else "gone"
     elif seen.state.prompt is not None:
         key = "asks"
     elif seen.state.status == "paused" and any(one.status == "running" for one in seen.state.actions.values()):
