@@ -16,7 +16,7 @@ from steps.doctor.events.heat import HeatTold
 from steps.doctor.events.libraries import LibraryThere
 from steps.doctor.events.nccl import MulticastFailed
 from steps.doctor.events.peers import P2pSwitch
-from steps.doctor.events.proxies import NoRoots, ProxySet, TlsFailed
+from steps.doctor.events.proxies import IndexAsked, NoRoots, ProxySet, TlsFailed
 from tests.doctor import kit
 
 TABLE: tuple[tuple[str, type[Event], dict[str, Any] | None], ...] = (
@@ -32,6 +32,8 @@ TABLE: tuple[tuple[str, type[Event], dict[str, Any] | None], ...] = (
     ("$ conda config --set proxy_servers.https http://10.1.2.3:8080", ProxySet, {"peer": "10.1.2.3:8080"}),
     ("$ curl -sSL -x 10.1.2.3:8080 https://pypi.org", ProxySet, {"peer": "10.1.2.3:8080"}),
     ("$ git config --global --unset http.proxy", ProxySet, None),
+    ("Looking in indexes: https://me:word@nexus.lab.example/simple", IndexAsked, {"host": "nexus.lab.example"}),
+    ("Looking in links: /tmp/wheels", IndexAsked, None),
     (
         'Get "https://nvcr.io/v2/": tls: failed to verify certificate: x509: certificate signed by unknown authority',
         TlsFailed,

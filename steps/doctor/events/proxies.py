@@ -36,6 +36,18 @@ def no_roots(found: re.Match[str], at: Place) -> NoRoots:
     return NoRoots(place=at)
 
 
+class IndexAsked(Event):
+    """The server that pip asks for packages, where it is told which."""
+
+    host: str
+
+
+@parses(r"Looking in (?:indexes|links): (?:\S+, )*?https://(?:[^/@\s]{1,80}@)?(?P<host>[\w.-]+)", "Looking in ")
+def index_asked(found: re.Match[str], at: Place) -> IndexAsked:
+    """Recognise pip's first line, without a name and a password in it."""
+    return IndexAsked(place=_without_password(at), host=found["host"])
+
+
 class ProxySet(Event):
     """A session sends what it fetches through a proxy at `peer`, as a variable, a setting of apt or proxychains tell."""
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from ipaddress import ip_address
+from urllib.parse import urlsplit
 
+from steps.catalog import frameworks
 from steps.doctor.events.dkms import BuildFailed
-from steps.doctor.events.proxies import NoRoots, ProxySet, TlsFailed
+from steps.doctor.events.proxies import IndexAsked, NoRoots, ProxySet, TlsFailed
 from steps.doctor.events.runs import ImageFailed, NoSpace, PipRan
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.space import FileSystem, holding
@@ -154,6 +156,16 @@ def _own(url: str | None) -> bool:
     return _private(name) or "." not in name or name.rsplit(".", 1)[-1] in ("local", "lan", "internal", "intranet", "corp", "home", "svc")
 
 
+_FETCHES = re.compile(r"^curl: \(|after connection broken by '.{1,400}': /(?:simple|whl|packages|pypi)/", re.DOTALL)
+
+
+def _asks_its_own(seen: Evidence) -> bool:
+    """Return whether pip asks servers of which not one is known to us: such a one may sign for itself."""
+    asked = [event.host for event in seen.all(IndexAsked)]
+    known = {urlsplit(index.url).hostname for index in frameworks.indexes()}
+    return bool(asked) and not any(host in known for host in asked)
+
+
 @rule("proxy-breaks-tls")
 def proxy_breaks_tls(seen: Evidence) -> Answer:
     """The encrypted connection broke, and what was talked to is a proxy."""
@@ -178,5 +190,7 @@ def proxy_breaks_tls(seen: Evidence) -> Answer:
         return found(CERTAIN if certain.proxy or setting or both else LIKELY, certain, setting, peer=peer)
     if setting is not None:
         return found(STRONG, broken[0], setting, peer=setting.value)
-    fetched = broken[0].url or broken[0].place.text.startswith("curl: (")
-    return found(POSSIBLE - 0.05, broken[0], peer="?", variant="unseen") if fetched else None
+    fetched = next((event for event in broken if event.url or _FETCHES.search(event.place.text)), None)
+    if fetched is None or _asks_its_own(seen):
+        return None
+    return found(POSSIBLE - 0.05, fetched, peer="?", variant="unseen")
