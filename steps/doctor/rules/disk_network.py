@@ -156,7 +156,12 @@ def _own(url: str | None) -> bool:
     return _private(name) or "." not in name or name.rsplit(".", 1)[-1] in ("local", "lan", "internal", "intranet", "corp", "home", "svc")
 
 
-_FETCHES = re.compile(r"^curl: \(|after connection broken by '.{1,400}': /(?:simple|whl|packages|pypi)/", re.DOTALL)
+_FETCHES = re.compile(
+    r"^curl: \(|after connection broken by '.{1,400}': /(?:simple|whl|packages|pypi)/|"
+    r"HTTPSConnectionPool\(host=\\?'(?:[\w-]+\.)*(?:anaconda\.(?:com|org)|pypi\.org|pythonhosted\.org|pytorch\.org)\\?'",
+    re.DOTALL,
+)
+"""curl, and pip or conda at the servers of their packages."""
 
 
 def _asks_its_own(seen: Evidence) -> bool:
