@@ -12,9 +12,11 @@ from steps.doctor.events.cleaning import unwrapped
 from steps.doctor.events.containers import NoGpuRuntime
 from steps.doctor.events.cuda import ContextForbidden, DriverOld
 from steps.doctor.events.driver_files import DriverFile
+from steps.doctor.events.heat import HeatTold
 from steps.doctor.events.libraries import LibraryThere
+from steps.doctor.events.nccl import MulticastFailed
 from steps.doctor.events.peers import P2pSwitch
-from steps.doctor.events.proxies import ProxySet, TlsFailed
+from steps.doctor.events.proxies import IndexAsked, NoRoots, ProxySet, TlsFailed
 from tests.doctor import kit
 
 TABLE: tuple[tuple[str, type[Event], dict[str, Any] | None], ...] = (
@@ -23,6 +25,62 @@ TABLE: tuple[tuple[str, type[Event], dict[str, Any] | None], ...] = (
     ('Acquire::http::Proxy "http://me:word@proxy.example:8080/";', ProxySet, {"peer": "proxy.example:8080"}),
     ("[proxychains] Strict chain  ...  127.0.0.1:1080  ...  pypi.org:443  ...  OK", ProxySet, {"peer": "127.0.0.1:1080"}),
     ("$ proxychains4 sudo apt install cuda", ProxySet, {"peer": "proxychains4"}),
+    (" HTTPS Proxy: http://proxy.example:3128/", ProxySet, {"peer": "proxy.example:3128"}),
+    ("Https Proxy: http://me:word@proxy.example:3128/", ProxySet, {"peer": "proxy.example:3128"}),
+    ("$ git config --global http.proxy http://10.1.2.3:8080", ProxySet, {"peer": "10.1.2.3:8080"}),
+    ("$ pip install --proxy http://10.1.2.3:8080 torch", ProxySet, {"peer": "10.1.2.3:8080"}),
+    ("$ conda config --set proxy_servers.https http://10.1.2.3:8080", ProxySet, {"peer": "10.1.2.3:8080"}),
+    ("$ curl -sSL -x 10.1.2.3:8080 https://pypi.org", ProxySet, {"peer": "10.1.2.3:8080"}),
+    ("$ git config --global --unset http.proxy", ProxySet, None),
+    ("Looking in indexes: https://me:word@nexus.lab.example/simple", IndexAsked, {"host": "nexus.lab.example"}),
+    ("Looking in links: /tmp/wheels", IndexAsked, None),
+    (
+        'Get "https://nvcr.io/v2/": tls: failed to verify certificate: x509: certificate signed by unknown authority',
+        TlsFailed,
+        {"url": "https://nvcr.io/v2/", "trust": True},
+    ),
+    (
+        "fatal: unable to access 'https://github.com/NVIDIA/nccl/': server certificate verification failed. CAfile: none CRLfile: none",
+        TlsFailed,
+        {"url": "https://github.com/NVIDIA/nccl/", "trust": True},
+    ),
+    (
+        "ERROR: cannot verify nvidia.github.io's certificate, issued by 'CN=Example Web Gateway CA':",
+        TlsFailed,
+        {"url": None, "trust": True, "proxy": True},
+    ),
+    ('[Errno 14] curl#60 - "Peer\'s Certificate issuer is not recognized."', TlsFailed, {"url": None, "trust": True}),
+    (
+        ("Curl error (60): SSL peer certificate or SSH remote key was not OK for https://a.example/x [SSL certificate problem: self "
+        "signed certificate in certificate chain]"),
+        TlsFailed,
+        {"url": "https://a.example/x"},
+    ),
+    (
+        'Get "https://registry-1.docker.io/v2/": Proxy Authentication Required',
+        TlsFailed,
+        {"url": "https://registry-1.docker.io/v2/", "proxy": True},
+    ),
+    (
+        ("  Certificate verification failed: The certificate is NOT trusted. The certificate chain uses expired certificate.  "
+        "Could not handshake: Error in the certificate verification. [IP: 192.0.2.9 443]"),
+        TlsFailed,
+        None,
+    ),
+    ("x509: certificate has expired or is not yet valid", TlsFailed, None),
+    ("W: https://a.example/x: No system certificates available. Try installing ca-certificates.", NoRoots, {}),
+    ("curl: (77) error setting certificate file: /etc/ssl/certs/ca-certificates.crt", NoRoots, {}),
+    (
+        "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152:\nCUDA error 401 'the operation cannot be performed'",
+        MulticastFailed,
+        {"code": 401},
+    ),
+    ("NCCL INFO NVLS multicast support is available on dev 3\nCuda failure 2 'out of memory'", MulticastFailed, None),
+    ("the new Titan V was running rather hot, at 95C", HeatTold, {"degrees": 95.0, "rests": False}),
+    ("after the reboot the GPU sits at 79 °C idle", HeatTold, {"degrees": 79.0, "rests": True}),
+    ("the GPU throttles at 95C", HeatTold, None),
+    ("GPU memory junction at 96 C", HeatTold, None),
+    ("the CPU beside the card was at 95C", HeatTold, None),
     (
         "  Invalid response from proxy: HTTP/1.0 403 CONNECT denied (ask the admin to allow HTTPS tunnels)     [IP: 10.0.0.2 3142]",
         TlsFailed,

@@ -14,6 +14,7 @@ from steps.doctor.events import (
     driver_files,
     faults,
     gloo,
+    heat,
     kernel,
     libraries,
     loads,
@@ -42,8 +43,8 @@ from steps.doctor.events.reading import Reader
 def parsers() -> tuple[Parser, ...]:
     """Return the parsers of all origins."""
     return parsers_of(
-        builds, bus, complaints, containers, cuda, dkms, driver_files, faults, gloo, kernel, libraries, loads, mends, nccl, nodes, nvml,
-        outcomes, ownership, packages, peers, proxies, python, repositories, rpm, runs, signatures, typed, vendors,
+        builds, bus, complaints, containers, cuda, dkms, driver_files, faults, gloo, heat, kernel, libraries, loads, mends, nccl, nodes,
+        nvml, outcomes, ownership, packages, peers, proxies, python, repositories, rpm, runs, signatures, typed, vendors,
     )  # fmt: skip
 
 

@@ -175,7 +175,7 @@ def symbol_missing(found: re.Match[str], at: Place) -> SymbolMissing:
 
 
 class FabricManager(Event):
-    """What the fabric manager's service says: "mismatch" of versions, "nothing-to-do", "failed"."""
+    """What the fabric manager's service says: "mismatch" of versions, "nothing-to-do", "failed", "stopped" by its configuration."""
 
     says: str
     own: str | None = None
@@ -211,6 +211,16 @@ def fabric_manager(found: re.Match[str], at: Place) -> FabricManager:
 def fabric_manager_failed(found: re.Match[str], at: Place) -> FabricManager:
     """Recognise systemd's word for a service that did not start."""
     return FabricManager(place=at, says="failed")
+
+
+@parses(
+    r"fabric ?manager config file item: \S+ has an invalid value|Unknown option: \S*fabricmanager\.cfg",
+    "config file item: ",
+    "fabricmanager.cfg",
+)
+def fabric_manager_stopped(found: re.Match[str], at: Place) -> FabricManager:
+    """Recognise a configuration that this release does not understand, and options that its start script does not know."""
+    return FabricManager(place=at, says="stopped")
 
 
 class NoDevices(Event):

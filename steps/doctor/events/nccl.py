@@ -267,9 +267,10 @@ class MulticastFailed(Event):
 
 
 @parses(
-    r"(?:NVLS|NVLink SHARP|[Mm]ulticast)[^\n]{0,160}?(?:CUDA error|Cuda failure|error|failure)\D{0,4}(?P<code>\d{1,3})?|"
+    r"(?:NVLS|NVLink SHARP|[Mm]ulticast)[^\n]{0,160}?(?:: ?\n\W{0,40})?(?:CUDA error|Cuda failure|error|failure)\D{0,4}(?P<code>\d{1,3})?|"
     r"nvls\.cc:\d+[^\n]{0,40}(?:WARN|Cuda failure)\D{0,20}(?P<other>\d{1,3})?",
     "NVLS", "NVLink SHARP", "ulticast", "nvls.cc",
+    lines=2,
 )  # fmt: skip
 def multicast_failed(found: re.Match[str], at: Place) -> MulticastFailed:
     """Recognise NCCL's binding of multicast memory that fails."""

@@ -80,6 +80,9 @@ def not_running(seen: Evidence) -> Answer:
         nothing = seen.first(FabricManager, lambda event: event.says == "nothing-to-do")
         if nothing is not None:
             return out(nothing)
+        stopped = seen.first(FabricManager, lambda event: event.says == "stopped")
+        if stopped is not None:
+            return found(LIKELY, stopped, variant="stopped")
         idle, chips = _idle(seen), nvswitches(devices(seen.host))
         if idle is not None and chips and seen.driver_answers and not _managed(seen):
             # Without it CUDA starts on none of these cards, whether somebody tried or not.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from ipaddress import ip_address
+from urllib.parse import urlsplit
 
+from steps.catalog import frameworks
 from steps.doctor.events.dkms import BuildFailed
-from steps.doctor.events.proxies import ProxySet, TlsFailed
+from steps.doctor.events.proxies import IndexAsked, NoRoots, ProxySet, TlsFailed
 from steps.doctor.events.runs import ImageFailed, NoSpace, PipRan
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.space import FileSystem, holding
@@ -108,7 +110,10 @@ def _shared_memory(full: NoSpace) -> bool:
 
 
 _PROXY_PORTS = frozenset((3128, 3142, 8080, 8000, 8888, 8118, 8443, 1080, 9090, 800, 808, 3129))
-_PROXY_FILES = ("/etc/apt/apt.conf", "/etc/apt/apt.conf.d/*", "/etc/environment", "/etc/dnf/dnf.conf", "/etc/yum.conf")
+_PROXY_FILES = (
+    *("/etc/apt/apt.conf", "/etc/apt/apt.conf.d/*", "/etc/environment", "/etc/dnf/dnf.conf", "/etc/yum.conf", "/etc/pip.conf"),
+    *("/etc/systemd/system/docker.service.d/*", "/etc/docker/daemon.json", "/etc/gitconfig"),
+)
 
 
 def _proxy(seen: Evidence) -> Fact | None:
@@ -124,7 +129,7 @@ def _proxy(seen: Evidence) -> Fact | None:
     texts.append(("env", seen.host.run(("env",)).stdout))
     for source, text in texts:
         line = re.search(
-            r"^[^#\n]*(?:https?_proxy|HTTPS?_PROXY|Acquire::https?::Proxy|^proxy)\b[^\n]*?(?P<url>\w[\w.-]*:\d{2,5})[^\n]*$",
+            r"^[^#\n]*(?:https?[_-]proxy|HTTPS?_PROXY|Acquire::https?::Proxy|^\s*proxy)\b[^\n]*?(?P<url>\w[\w.-]*:\d{2,5})[^\n]*$",
             text,
             re.MULTILINE,
         )
@@ -142,15 +147,45 @@ def _private(address: str) -> bool:
     return told.is_private and not address.startswith(("192.0.2.", "198.51.100.", "203.0.113.", "2001:db8"))
 
 
+def _own(url: str | None) -> bool:
+    """Return whether a server is one of the house, which no proxy stands before and which signs for itself."""
+    host = re.match(r"https://(?:[^/@\s]*@)?(?P<name>\[[\da-fA-F:]+\]|[\w.-]+)", url or "")
+    if host is None:
+        return False
+    name = host["name"].strip("[]")
+    return _private(name) or "." not in name or name.rsplit(".", 1)[-1] in ("local", "lan", "internal", "intranet", "corp", "home", "svc")
+
+
+_FETCHES = re.compile(
+    r"^curl: \(|after connection broken by '.{1,400}': /(?:simple|whl|packages|pypi)/|"
+    r"HTTPSConnectionPool\(host=\\?'(?:[\w-]+\.)*(?:anaconda\.(?:com|org)|pypi\.org|pythonhosted\.org|pytorch\.org)\\?'",
+    re.DOTALL,
+)
+"""curl, and pip or conda at the servers of their packages."""
+
+
+def _asks_its_own(seen: Evidence) -> bool:
+    """Return whether pip asks servers of which not one is known to us: such a one may sign for itself."""
+    asked = [event.host for event in seen.all(IndexAsked)]
+    known = {urlsplit(index.url).hostname for index in frameworks.indexes()}
+    return bool(asked) and not any(host in known for host in asked)
+
+
 @rule("proxy-breaks-tls")
 def proxy_breaks_tls(seen: Evidence) -> Answer:
     """The encrypted connection broke, and what was talked to is a proxy."""
     said = seen.all(TlsFailed)
     setting = _proxy(seen) if said else None
-    # A server may reset a connection too: that counts where a proxy is known to stand before it.
-    broken = [event for event in said if setting is not None or not event.reset]
+    # A server may reset a connection too, or be signed by its own house: that counts where a proxy is known to stand before it.
+    known = setting is not None
+    broken = [
+        event for event in said if event.proxy or not (event.reset or event.trust) or (known and not (event.trust and _own(event.url)))
+    ]
     if not broken:
         return None
+    bare = seen.first(NoRoots)
+    if bare is not None and not any(event.proxy for event in broken):
+        return out(bare)
     certain = next(
         (event for event in broken if event.proxy or (event.port in _PROXY_PORTS) or (event.address and _private(event.address))), None
     )
@@ -160,5 +195,7 @@ def proxy_breaks_tls(seen: Evidence) -> Answer:
         return found(CERTAIN if certain.proxy or setting or both else LIKELY, certain, setting, peer=peer)
     if setting is not None:
         return found(STRONG, broken[0], setting, peer=setting.value)
-    fetched = broken[0].url or broken[0].place.text.startswith("curl: (")
-    return found(POSSIBLE - 0.05, broken[0], peer="?", variant="unseen") if fetched else None
+    fetched = next((event for event in broken if event.url or _FETCHES.search(event.place.text)), None)
+    if fetched is None or _asks_its_own(seen):
+        return None
+    return found(POSSIBLE - 0.05, fetched, peer="?", variant="unseen")

@@ -6,6 +6,7 @@ import re
 
 from steps.doctor import numbers
 from steps.doctor.events.faults import FellOff, PowerBrake, TooHot
+from steps.doctor.events.heat import HeatTold
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.readings import Readings
 from steps.doctor.rules.base import CERTAIN, LIKELY, STRONG, Answer, found, out, rule
@@ -116,6 +117,9 @@ def _hot_and_lost(seen: Evidence) -> Fact | None:
     for now, told, busy in (*read, *_temperatures(seen)):
         if now >= SCORCHING or (busy is not None and busy <= _RESTS and now >= WARM_AT_REST):
             return told
+    for said in seen.all(HeatTold):
+        if said.degrees >= SCORCHING or (said.rests and said.degrees >= WARM_AT_REST):
+            return fact(f"{said.degrees:.0f}", said.place.source, said.place.text)
     return None
 
 
