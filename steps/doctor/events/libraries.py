@@ -15,6 +15,10 @@ _CUDA_LIBRARIES = (
 _LIBRARY = rf"lib(?P<name>{_CUDA_LIBRARIES}|cudnn\w*|nccl|nvinfer\w*)\.so\.(?P<major>\d+)(?:\.(?P<minor>\d+))?[\d.]*"
 
 
+RUNTIME = "libcudart.so"
+"""CUDA's runtime under the name without a version, which bitsandbytes searches for."""
+
+
 class LibraryMissing(Event):
     """The loader found no file of this name; `major` is the one that was wanted, `None` where any would do."""
 
@@ -47,6 +51,15 @@ def library_missing(found: re.Match[str], at: Place) -> LibraryMissing | None:
 def library_of_any_version_missing(found: re.Match[str], at: Place) -> LibraryMissing:
     """Recognise a program that asks for the name without a version, as Paddle does."""
     return LibraryMissing(place=at, name=f"lib{found['name']}.so", major=None, kind=_kind(found["name"]))
+
+
+@parses(
+    r"No libcudart\.so found!|options found for libcudart\.so: set\(\)|main CUDA runtime library was not detected",
+    "No libcudart.so", "found for libcudart.so", "runtime library was not",
+)  # fmt: skip
+def runtime_of_bitsandbytes(found: re.Match[str], at: Place) -> LibraryMissing:
+    """Recognise bitsandbytes at the end of its search; that the first folders did not have it is only a step on its way."""
+    return LibraryMissing(place=at, name=RUNTIME, major=None, kind="cuda")
 
 
 @parses(r"Unable to load cuDNN\. Is it installed\?", "Unable to load cuDNN")
