@@ -189,9 +189,10 @@ def builder(version: str) -> str:
 
 @rule("driver-package-file-conflict")
 def file_conflict(seen: Evidence) -> Answer:
-    """Dpkg will not let one package of the driver overwrite another one's file."""
+    """Dpkg or rpm will not let one package of the driver overwrite another one's file."""
     quarrel = seen.first(Overwrite, lambda event: not event.shared and bool(event.package and re.search(r"nvidia|cuda", event.package)))
-    return found(CERTAIN, quarrel, file=quarrel.file, package=quarrel.package or "?") if quarrel else None
+    variant = "both" if quarrel is not None and quarrel.both else ""
+    return found(CERTAIN, quarrel, variant=variant, file=quarrel.file, package=quarrel.package or "?") if quarrel else None
 
 
 _VENDOR, _DISTRIBUTIONS = "/usr/local/", "/usr/bin/nvcc"
