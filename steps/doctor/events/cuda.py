@@ -94,13 +94,15 @@ class DriverOld(Event):
     r"unsatisfied condition: cuda ?>= ?(?P<wanted>\d+\.\d+)|"
     r"unsupported CUDA version: driver (?P<has>[1-9]\d*\.\d+) < image (?P<image>\d+\.\d+)|"
     r"requires? (?:at least )?CUDA(?: driver)?(?: version)? ?>?=? ?(?P<needs>\d+\.\d+)[^\n]{0,60}driver|"
-    r"the provided PTX was compiled with an unsupported toolchain|CUDA_ERROR_UNSUPPORTED_PTX_VERSION|"
+    r"the provided PTX was compiled with an unsupported toolchain|CUDA_ERROR_UNSUPPORTED_PTX_VERSION|\[222\] Call to cu\w+ results in|"
+    r"ptxas application ptx input[^\n]{0,40}Unsupported \.version|"
     r"built for NVIDIA Driver Release [\d.]+ or later, but version [\d.]+ was detected|"
     r"CUDA (?P<julia>\d+\.\d+) is not supported by\s+your driver \(which supports up to (?P<upto>\d+\.\d+)\)|"
     r"only supports NVIDIA drivers for CUDA (?P<least>\d+)\.x[^\n(]{0,40}\(yours is for CUDA (?P<yours>\d+\.\d+)|"
     r"driver (?:version )?(?:is )?too old[^\n]{0,60}",
     "is too old", "too old", "unsatisfied condition", "unsupported CUDA version", "unsupported toolchain", "UNSUPPORTED_PTX",
-    "requires CUDA", "require CUDA", "built for NVIDIA Driver", "is not supported by", "only supports NVIDIA drivers",
+    "[222] Call", "ptxas application ptx", "requires CUDA", "require CUDA", "built for NVIDIA Driver",
+    "is not supported by", "only supports NVIDIA drivers",
     lines=2,
 )  # fmt: skip
 def driver_old(found: re.Match[str], at: Place) -> DriverOld | None:
@@ -122,12 +124,12 @@ class DriverUnseen(Event):
 @parses(
     r"Found no NVIDIA driver on your system|The NVIDIA Driver was not detected\. *GPU functionality|"
     r"libcuda\.so(?:\.1)?['\"]?: cannot open shared object file|libcuda\.so(?:\.1)? => not found|"
-    r"Could not load dynamic library 'libcuda\.so\.1'|CUDA driver library cannot be found|"
-    r"libcuda\.so not found! Do you have a CUDA driver installed|kernel driver does not appear to be running on this host",
+    r"Could not load dynamic library 'libcuda\.so\.1'|Couldn['’]t open CUDA library libcuda\.so|CUDA driver library cannot be found|"
+    r"kernel driver does not appear to be running on this host",
     "no NVIDIA driver on your", "NVIDIA Driver was not detected", "libcuda.so", "driver library cannot be", "kernel driver does not appear",
 )  # fmt: skip
 def driver_unseen(found: re.Match[str], at: Place) -> DriverUnseen:
-    """Recognise PyTorch, the entry point of NVIDIA's images, the loader, TensorFlow, Numba and bitsandbytes."""
+    """Recognise PyTorch, the entry point of NVIDIA's images, the loader, TensorFlow and Numba."""
     return DriverUnseen(place=at)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from steps.doctor.events.builds import LLAMA, CompilerDiffers, CompilerRefused, CpuBuild, HeaderMissing, HeadersRejected, PackageGone, Wheel
 from steps.doctor.events.containers import HookFailed
-from steps.doctor.events.cuda import DriverUnseen
 from steps.doctor.events.libraries import RUNTIME, LibrariesSkipped, LibraryMissing
 from steps.doctor.events.python import CardUnfit, CudaUnavailable, NoGpuSeen, NoKernelImage, Visible
 from steps.doctor.evidence import Evidence
@@ -228,9 +227,6 @@ def libraries_not_found(seen: Evidence) -> Answer:
     other = libraries.other_major(seen, missing)
     if other is not None:
         return out(missing, other)
-    unseen = seen.first(DriverUnseen)
-    if unseen is not None and missing.name == RUNTIME and unseen.place.source == missing.place.source:
-        return out(unseen)
     if missing.major is None:
-        return found(LIKELY, missing, skipped, library=missing.name)
+        return found(POSSIBLE if missing.supposed else LIKELY, missing, skipped, library=missing.name)
     return found(POSSIBLE + (0.1 if missing.kind == "cudnn" else 0.0), missing, skipped, library=missing.name)
