@@ -309,3 +309,20 @@ def test_the_program_that_keeps_the_module_out_is_told_to_let_it_in(files: dict[
     assert cause.id == "driver-blocked-by-prime-profile"
     assert cause.repair.steps[0].command == back
     assert cause.repair.steps[0].actions == ()
+
+
+# --- two packages of one file -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "step"),
+    [
+        ("from install of nvidia-kmod-common-3:{} conflicts with file from package xorg-x11-drv-nvidia-3:{}", "other-branch-away"),
+        ("conflicts between attempted installs of nvidia-kmod-common-3:{} and xorg-x11-drv-nvidia-3:{}", "which-driver"),
+    ],
+)
+def test_of_two_packages_that_are_yet_to_be_installed_none_is_taken_away(said: str, step: str) -> None:
+    line = f"  file /usr/lib/udev/rules.d/60-nvidia.rules {said.format('570.86.15-1.fc41.noarch', '570.86.16-1.fc41.x86_64')}\n"
+    cause = cause_of(kit.judged(files={"/etc/os-release": "ID=fedora\nVERSION_ID=41\n"}, logs={"dnf.log": line}))
+    assert cause.id == "driver-package-file-conflict"
+    assert keys(cause)[0] == step

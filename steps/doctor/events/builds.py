@@ -88,6 +88,18 @@ def cpu_build(found: re.Match[str], at: Place) -> CpuBuild | None:
 
 
 @parses(
+    r"CUDA used to build PyTorch: Could not collect\W{1,9}ROCM used to build PyTorch: N/A\b"
+    r".{0,2000}?\bGPU models and configuration:\s{0,9}GPU \d+: ",
+    "used to build PyTorch: Could not",
+    lines=40,
+    flags=re.DOTALL,
+)  # fmt: skip
+def uncollected_cuda(found: re.Match[str], at: Place) -> CpuBuild:
+    """Recognise the report of a PyTorch that knows of no CUDA, on a machine whose cards the same report lists."""
+    return CpuBuild(place=at, what="torch")
+
+
+@parses(
     r"\b(?P<name>(?:py|lib)torch|jaxlib|tensorflow(?:-base)?|onnxruntime)(?: +|[-=])\d[\w.]*(?: +|[-=])(?:py[\d.]+_|\w+_)?cpu(?:_\w+)?\b|"
     r"\bpytorch-mutex(?: +|[-=])[\d.]+(?: +|[-=])cpu\b|(?:^|::)cpuonly(?: +|[-=])\d",
     "pytorch ", "pytorch-", "pytorch=", "libtorch", "jaxlib ", "jaxlib-", "jaxlib=", "tensorflow", "onnxruntime",
@@ -166,6 +178,26 @@ class HeadersRejected(Event):
 def headers_rejected(found: re.Match[str], at: Place) -> HeadersRejected:
     """Recognise what nvcc of a toolkit older than the compiler makes of its templates."""
     return HeadersRejected(place=at, compiler=int(found["major"]))
+
+
+class CompilerShown(Event):
+    """Somebody asked an nvcc for its version, by the path that was typed: a bare name is the one that is found first."""
+
+    path: str
+    release: str
+
+
+@parses(
+    r"^[^\n]{0,160}[$#%>❯➜] *(?P<path>(?:/\S*/)?nvcc) +(?:-V|--version)[ \t]{0,6}\n.{0,200}?"
+    r"Cuda compilation tools, release (?P<release>\d+\.\d+)",
+    "nvcc -V", "nvcc --version",
+    lines=6,
+    flags=re.DOTALL,
+    typed=True,
+)  # fmt: skip
+def compiler_shown(found: re.Match[str], at: Place) -> CompilerShown:
+    """Recognise the question behind a prompt, with its answer."""
+    return CompilerShown(place=at, path=found["path"], release=found["release"])
 
 
 class HeaderMissing(Event):

@@ -36,6 +36,8 @@ _NUMBERS: tuple[tuple[str, int], ...] = (
     ("cuda_error_unknown", 999),
     ("cudaerrorunknown", 999),
 )
+_OLDER = {30: 999}
+"""Numbers that CUDA gave the runtime's errors before 10.1, and what it calls them since."""
 
 _BEFORE = (
     *(f"{word}{then}" for word in ("rror", "RROR") for then in (" ", "=", ": ", " (", "(", " code ", " code: ", " code=")),
@@ -58,6 +60,8 @@ _BEFORE = (
     r"(?:error|returned|code|failed|failure|cudaSuccess|cuInit\D{0,20})\W{0,3}(?P<number>802|803|804|999)\b|"
     r"(?:CUDA (?:error|failure)(?: code)?|CUDA initialization failure with error|"
     r"(?:cuInit|cudaGetDevice(?:Count)?)\b[^\n]{0,20}?(?:returned|failed|error|err|->))\W{0,4}(?P<plain>35?)\b(?!\.\d)|"
+    r"(?:CUDA (?:error|failure)(?: code)?|(?:cuInit|cudaGetDevice(?:Count)?)\b[^\n]{0,20}?(?:returned|failed|error|err))"
+    r"\W{0,4}(?P<older>30)\b(?!\.\d)|"
     r"\b(?:30|999)\)? ?(?::|->|\() ?unknown error",
     "ystem not yet", "SYSTEM_NOT_READY", "SystemNotReady", "orward compatibility", "COMPAT_NOT_SUPPORTED", "unsupported display driver",
     "DRIVER_MISMATCH", "DriverMismatch", "version is insufficient", "InsufficientDriver", "init failure: 3", "ERROR_NOT_INITIALIZED",
@@ -68,6 +72,8 @@ _BEFORE = (
 )  # fmt: skip
 def cuda_error(found: re.Match[str], at: Place) -> CudaError | None:
     """Recognise an error by its name, its sentence or its number beside the word."""
+    if found["older"]:
+        return CudaError(place=at, number=_OLDER[int(found["older"])])
     if found["plain"]:
         return CudaError(place=at, number=int(found["plain"]))
     if found["number"]:
@@ -88,13 +94,15 @@ class DriverOld(Event):
     r"unsatisfied condition: cuda ?>= ?(?P<wanted>\d+\.\d+)|"
     r"unsupported CUDA version: driver (?P<has>[1-9]\d*\.\d+) < image (?P<image>\d+\.\d+)|"
     r"requires? (?:at least )?CUDA(?: driver)?(?: version)? ?>?=? ?(?P<needs>\d+\.\d+)[^\n]{0,60}driver|"
-    r"the provided PTX was compiled with an unsupported toolchain|CUDA_ERROR_UNSUPPORTED_PTX_VERSION|"
+    r"the provided PTX was compiled with an unsupported toolchain|CUDA_ERROR_UNSUPPORTED_PTX_VERSION|\[222\] Call to cu\w+ results in|"
+    r"ptxas application ptx input[^\n]{0,40}Unsupported \.version|"
     r"built for NVIDIA Driver Release [\d.]+ or later, but version [\d.]+ was detected|"
     r"CUDA (?P<julia>\d+\.\d+) is not supported by\s+your driver \(which supports up to (?P<upto>\d+\.\d+)\)|"
     r"only supports NVIDIA drivers for CUDA (?P<least>\d+)\.x[^\n(]{0,40}\(yours is for CUDA (?P<yours>\d+\.\d+)|"
     r"driver (?:version )?(?:is )?too old[^\n]{0,60}",
     "is too old", "too old", "unsatisfied condition", "unsupported CUDA version", "unsupported toolchain", "UNSUPPORTED_PTX",
-    "requires CUDA", "require CUDA", "built for NVIDIA Driver", "is not supported by", "only supports NVIDIA drivers",
+    "[222] Call", "ptxas application ptx", "requires CUDA", "require CUDA", "built for NVIDIA Driver",
+    "is not supported by", "only supports NVIDIA drivers",
     lines=2,
 )  # fmt: skip
 def driver_old(found: re.Match[str], at: Place) -> DriverOld | None:
@@ -116,7 +124,7 @@ class DriverUnseen(Event):
 @parses(
     r"Found no NVIDIA driver on your system|The NVIDIA Driver was not detected\. *GPU functionality|"
     r"libcuda\.so(?:\.1)?['\"]?: cannot open shared object file|libcuda\.so(?:\.1)? => not found|"
-    r"Could not load dynamic library 'libcuda\.so\.1'|CUDA driver library cannot be found|"
+    r"Could not load dynamic library 'libcuda\.so\.1'|Couldn['’]t open CUDA library libcuda\.so|CUDA driver library cannot be found|"
     r"kernel driver does not appear to be running on this host",
     "no NVIDIA driver on your", "NVIDIA Driver was not detected", "libcuda.so", "driver library cannot be", "kernel driver does not appear",
 )  # fmt: skip

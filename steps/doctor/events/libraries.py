@@ -15,12 +15,22 @@ _CUDA_LIBRARIES = (
 _LIBRARY = rf"lib(?P<name>{_CUDA_LIBRARIES}|cudnn\w*|nccl|nvinfer\w*)\.so\.(?P<major>\d+)(?:\.(?P<minor>\d+))?[\d.]*"
 
 
+RUNTIME = "libcudart.so"
+"""CUDA's runtime under the name without a version, which bitsandbytes searches for."""
+
+
 class LibraryMissing(Event):
     """The loader found no file of this name; `major` is the one that was wanted, `None` where any would do."""
 
     name: str
     major: int | None
     kind: LibraryKind
+    supposed: bool = False
+    """Whether a program only says that it goes without, which it also does where the library is there and does not start."""
+
+
+class CudnnIdle(Event):
+    """cuDNN was loaded, and did not start: it wants memory, a newer driver or another CUDA."""
 
 
 def _missing(found: re.Match[str], at: Place) -> LibraryMissing | None:
@@ -47,6 +57,39 @@ def library_missing(found: re.Match[str], at: Place) -> LibraryMissing | None:
 def library_of_any_version_missing(found: re.Match[str], at: Place) -> LibraryMissing:
     """Recognise a program that asks for the name without a version, as Paddle does."""
     return LibraryMissing(place=at, name=f"lib{found['name']}.so", major=None, kind=_kind(found["name"]))
+
+
+@parses(
+    rf"Couldn['’]t open CUDA library lib(?!cupti)(?P<name>{_CUDA_LIBRARIES}|cudnn\w*)\.so(?:\.(?P<major>\d+))?",
+    "open CUDA library",
+)  # fmt: skip
+def library_unopened(found: re.Match[str], at: Place) -> LibraryMissing:
+    """Recognise TensorFlow before 1.14; CUPTI is an extra that it did without."""
+    major, name = found["major"], f"lib{found['name']}.so"
+    return LibraryMissing(
+        place=at, name=f"{name}.{major}" if major else name, major=int(major) if major else None, kind=_kind(found["name"])
+    )
+
+
+@parses(r"DNN library is not found", "DNN library is not")
+def cudnn_of_xla_unfound(found: re.Match[str], at: Place) -> LibraryMissing:
+    """Recognise the last word of JAX and TensorFlow, whatever was before it."""
+    return LibraryMissing(place=at, name="libcudnn.so", major=None, kind="cudnn", supposed=True)
+
+
+@parses(r"(?:Could not create cudnn handle|error before creating cudnn handle)", "create cudnn handle", "creating cudnn handle")
+def cudnn_idle(found: re.Match[str], at: Place) -> CudnnIdle:
+    """Recognise XLA."""
+    return CudnnIdle(place=at)
+
+
+@parses(
+    r"No libcudart\.so found!|options found for libcudart\.so: set\(\)|main CUDA runtime library was not detected",
+    "No libcudart.so", "found for libcudart.so", "runtime library was not",
+)  # fmt: skip
+def runtime_of_bitsandbytes(found: re.Match[str], at: Place) -> LibraryMissing:
+    """Recognise bitsandbytes at the end of its search; that the first folders did not have it is only a step on its way."""
+    return LibraryMissing(place=at, name=RUNTIME, major=None, kind="cuda")
 
 
 @parses(r"Unable to load cuDNN\. Is it installed\?", "Unable to load cuDNN")

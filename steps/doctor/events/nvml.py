@@ -43,6 +43,7 @@ _WORDS: tuple[tuple[str, NvmlTrouble], ...] = (
     ("could not load nvml library", "library-not-found"),
     ("libnvidia-ml.so.1: cannot open shared object file", "library-not-found"),
     ("shared library not found", "library-not-found"),
+    ("couldn't find libnvidia-ml.so", "library-not-found"),
     ("gpu access blocked by the operating system", "blocked-by-os"),
     ("unable to determine the device handle", "no-handle"),
     ("gpu is lost", "lost"),
@@ -78,13 +79,13 @@ def nvml_error_by_name(found: re.Match[str], at: Place) -> NvmlError:
     r"(?:driver/library version mismatch|Mismatch in versions between nvidia-smi and NVML|"
     r"could(?:n't| not) communicate with the NVIDIA driver|No devices were found|GPU is lost|"
     r"driver rpc error: timed out|GPU access blocked by the operating system|Unable to determine the device handle|"
-    r"libnvidia-ml\.so\.1: cannot open shared object file|"
+    r"libnvidia-ml\.so\.1: cannot open shared object file|couldn't find libnvidia-ml\.so|"
     r"(?:NVML|nvml)\b.{0,60}?"
     r"(?:Insufficient Permissions|Unknown Error|Function Not Found|Shared Library Not Found|Driver (?:is )?Not Loaded)|"
     r"Insufficient Permissions)"
     r"(?:.{0,120}?NVML library version: (?P<library>[\d.]+))?",
     "ersion mismatch", "Mismatch in versions", "communicate with the NVIDIA driver", "No devices were found", "GPU is lost", "rpc error",
-    "blocked by the operating", "determine the device handle", "libnvidia-ml.so.1", "NVML", "nvml",
+    "blocked by the operating", "determine the device handle", "libnvidia-ml.so.1", "find libnvidia-ml", "NVML", "nvml",
     "Insufficient Permissions", "nsufficient permissions",
     lines=4,
     flags=re.IGNORECASE | re.DOTALL,

@@ -117,11 +117,13 @@ def unmet(found: re.Match[str], at: Place) -> Unmet:
 
 
 class Overwrite(Event):
-    """dpkg will not write a file that another package owns; `shared` when it is another architecture of the same package."""
+    """dpkg or rpm will not write a file that another package owns; `shared` when it is another architecture of the same package."""
 
     file: str
     package: str | None
     shared: bool = False
+    both: bool = False
+    """Whether neither is installed yet: both are to be."""
 
 
 class ImpossibleRequest(Event):

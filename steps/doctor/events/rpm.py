@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from steps.doctor.events.base import parses
-from steps.doctor.events.packages import Conflict, Unmet
+from steps.doctor.events.packages import Conflict, Overwrite, Unmet
 from steps.doctor.told import Place
 
 
@@ -15,6 +15,15 @@ from steps.doctor.told import Place
 )  # fmt: skip
 def conflict_of_rpm(found: re.Match[str], at: Place) -> Conflict:
     """Recognise the reason that dnf gives."""
+    return Conflict(place=at, name=found["name"], other=found["other"])
+
+
+_NEVRA = r"(?P<{}>[A-Za-z0-9][\w.+-]*?)-(?:\d+:)?\d[\w.~^+]*-[\w.~^+]+\.(?:x86_64|i[3-6]86|noarch|aarch64|ppc64le)\b"
+
+
+@parses(rf"^Error: (?P<name>[a-z][\w.+-]*) conflicts with (?:\d+:)?{_NEVRA.format('other')}", " conflicts with ")
+def conflict_of_yum(found: re.Match[str], at: Place) -> Conflict:
+    """Recognise yum's last word; the conflicts that it goes through on its way are none yet."""
     return Conflict(place=at, name=found["name"], other=found["other"])
 
 
@@ -31,6 +40,18 @@ def both_versions(found: re.Match[str], at: Place) -> Conflict | Unmet:
     if found["new"].partition(".")[0] != found["old"].partition(".")[0]:
         return Conflict(place=at, name=found["name"], other=found["other"])
     return Unmet(place=at, name="", wanted=found["name"], relation="=", version=found["new"], why="other", other=found["old"])
+
+
+@parses(
+    rf"(?P<file>/[^\s:'\"«»“”]+)[^/]{{1,80}}?{_NEVRA.format('new')}[^/]{{1,80}}?{_NEVRA.format('package')}",
+    "conflicts with file from", "conflicts between attempted", "en conflit avec", "in Konflikt mit", "en conflicto con", "in conflitto con",
+    "conflita com", "конфликтует с", "конфліктує з", "w konflikcie z", "冲突", "衝突", "競合",
+    lines=2,
+)  # fmt: skip
+def overwrite_of_rpm(found: re.Match[str], at: Place) -> Overwrite:
+    """Recognise rpm's check before it begins by what is not translated: the path, and the two packages that bring it."""
+    shared, both = found["new"] == found["package"], "attempted installs" in found[0]
+    return Overwrite(place=at, file=found["file"], package=found["package"], shared=shared, both=both)
 
 
 _GLIBC = re.compile(r"lib(?:c|m|pthread|dl)\.so\.\d\(GLIBC_(\d+\.\d+)\)")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from steps.doctor.events.builds import Wheel
-from steps.doctor.events.libraries import LibraryMissing, LibraryThere
+from steps.doctor.events.libraries import CudnnIdle, LibraryMissing, LibraryThere
 from steps.doctor.numbers import whole
 from steps.doctor.told import Told
 
@@ -26,12 +26,23 @@ _CUDA_OF: dict[str, dict[int, int]] = {
 
 def missing(seen: Evidence) -> LibraryMissing | None:
     """Return the library that could not be loaded, cuDNN's parts and CUDA's; `None` when none was named."""
-    return seen.first(LibraryMissing, lambda event: event.kind in ("cuda", "cudnn"))
+    idle = seen.has(CudnnIdle)
+    return seen.first(LibraryMissing, lambda event: event.kind in ("cuda", "cudnn") and not (event.supposed and idle))
 
 
 def same_major(seen: Evidence, wanted: LibraryMissing) -> Told | None:
     """Return what shows that the wanted major is on the machine after all; any will do where none is named."""
-    return next((told for major, told in _present(seen, wanted) if wanted.major is None or major == _comparable(wanted)), None)
+    present = (told for major, told in _present(seen, wanted) if wanted.major is None or major == _comparable(wanted))
+    return next(present, None) or _itself(seen, wanted)
+
+
+def _itself(seen: Evidence, wanted: LibraryMissing) -> LibraryThere | None:
+    """Return a file of exactly the name that was asked for: it would do, whatever CUDA it is of."""
+    asked = re.search(rf"{re.escape(_base(wanted.name))}\.so\.\d+(?:\.\d+)*", wanted.place.text)
+    if asked is None:
+        return None
+    name = re.compile(rf"{re.escape(asked[0])}(?!\d)")
+    return seen.first(LibraryThere, lambda there: _base(there.name) == _base(wanted.name) and name.search(there.place.text) is not None)
 
 
 def other_major(seen: Evidence, wanted: LibraryMissing) -> Told | None:

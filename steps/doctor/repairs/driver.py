@@ -156,7 +156,7 @@ def tools(seen: Evidence, candidate: Candidate) -> Plan:
 def file_conflict(seen: Evidence, candidate: Candidate) -> Plan:
     """Return the removal of the package that has the file, then what was cut off."""
     manager, package = manager_of(seen), str(candidate.params.get("package", "?")).partition(":")[0]
-    if not re.fullmatch(r"[a-z0-9][a-z0-9.+-]+", package) or role(package) is None:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9.+-]+", package) or role(package) is None or candidate.variant == "both":
         return Plan(steps=(person("which-driver", package=package), completed(manager)), verify=proof("packages", manager))
     if manager == "apt" and not half(seen):
         steps: tuple[Step, ...] = (remove("other-branch-away", manager, package),)

@@ -20,6 +20,7 @@ from steps.doctor.events.cuda import ContextForbidden, DriverUnseen
 from steps.doctor.events.faults import GspTimeout, Xid
 from steps.doctor.events.nvml import NvmlError
 from steps.doctor.events.peers import CardNamed
+from steps.doctor.events.typed import Command
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.cdi import specs
 from steps.doctor.overcome import served
@@ -37,6 +38,11 @@ def started(seen: Evidence) -> Fact | None:
 
 
 _ASKS = re.compile(r"--gpus|--runtime[= ]nvidia|nvidia\.com/gpu|--device[= ]\S*nvidia|NVIDIA_VISIBLE_DEVICES|nvidia-docker|--nv(?:ccli)?\b")
+
+
+def asked(seen: Evidence) -> Command | None:
+    """Return the command that starts a container and asks for the GPU: without a driver on the host no engine would start it."""
+    return next((one for one in seen.commands(*_STARTS) if "run" in one.words and _ASKS.search(one.place.text)), None)
 
 
 def unasked(seen: Evidence) -> DriverUnseen | None:
@@ -90,7 +96,9 @@ def no_driver(seen: Evidence) -> Answer:
     packages = [row for row in seen.packages.rows if row.driver and row.installed]
     if packages:
         return out(packages[0])
-    sure = CERTAIN if tool else LIKELY if failed or library else POSSIBLE
+    # That the tool says it itself shows that part of a driver is there.
+    bare = library is not None and "NVIDIA-SMI" not in library.place.text
+    sure = CERTAIN if tool else LIKELY if failed or bare else POSSIBLE
     return found(sure, failed, library, unseen, tool)
 
 

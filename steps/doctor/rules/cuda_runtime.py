@@ -9,14 +9,16 @@ from steps.detect.pci import DEVICES, devices
 from steps.doctor import numbers
 from steps.doctor.events.containers import HookFailed, OperatorDriver, ToolMissing
 from steps.doctor.events.cuda import CudaError, DriverOld, DriverUnseen, FabricManager, NoDevices, SymbolMissing, UvmMissing
+from steps.doctor.events.driver_files import DriverFile
 from steps.doctor.events.kernel import ModuleNotFound
 from steps.doctor.events.libraries import CudnnVersions
 from steps.doctor.events.loads import Denied
+from steps.doctor.events.nvml import NvmlError
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.processes import running
 from steps.doctor.overcome import served
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, WEAK, Answer, found, out, rule
-from steps.doctor.rules.container import host_works, started, unasked
+from steps.doctor.rules.container import asked, host_works, started, unasked
 from steps.doctor.told import Fact, fact
 
 
@@ -240,6 +242,11 @@ def _tool_missing_inside(seen: Evidence) -> ToolMissing | None:
     return seen.first(ToolMissing, lambda event: event.place.in_container)
 
 
+def _library_of_the_host(seen: Evidence) -> DriverFile | None:
+    """Return the driver's library where a box shows the root of its host: it is there, and nobody mounted it where programs look."""
+    return seen.first(DriverFile, lambda event: event.version is not None and "run/host/" in event.place.text)
+
+
 @rule("driver-libs-not-injected")
 def not_injected(seen: Evidence) -> Answer:
     """CUDA calls the driver too old where there is none: the container was not given its libraries."""
@@ -251,7 +258,9 @@ def not_injected(seen: Evidence) -> Answer:
     if missing is None and inside is None:
         return None
     if insufficient is None and version is None:
-        return found(STRONG if host_works(seen) else LIKELY if isinstance(inside, DriverUnseen) else POSSIBLE, missing, inside)
+        hosts, start = _library_of_the_host(seen), asked(seen) if isinstance(inside, NvmlError) else None
+        likely = isinstance(inside, DriverUnseen) or start is not None
+        return found(STRONG if host_works(seen) or hosts else LIKELY if likely else POSSIBLE, missing, inside, hosts, start)
     return found(CERTAIN if insufficient else STRONG, insufficient, missing, inside, version)
 
 

@@ -33,7 +33,7 @@ def other_cuda(seen: Evidence) -> Answer:
     missing = libraries.missing(seen)
     if missing is None:
         return None
-    if missing.kind != "cuda":
+    if missing.kind != "cuda" or missing.major is None:
         return out(missing)
     other, same = libraries.other_major(seen, missing), libraries.same_major(seen, missing)
     if same is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steps.doctor.events.builds import LLAMA, CompilerDiffers, CompilerRefused, CpuBuild, HeaderMissing, HeadersRejected, PackageGone, Wheel
 from steps.doctor.events.containers import HookFailed
-from steps.doctor.events.libraries import LibrariesSkipped, LibraryMissing
+from steps.doctor.events.libraries import RUNTIME, LibrariesSkipped, LibraryMissing
 from steps.doctor.events.python import CardUnfit, CudaUnavailable, NoGpuSeen, NoKernelImage, Visible
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts import libraries
@@ -84,6 +84,9 @@ def cpu_only(seen: Evidence) -> Answer:
         return out(libraries)
     if plain is not None and with_cuda is not None and (said is None or said.what == "onnxruntime"):
         return found(CERTAIN if said else LIKELY, said, plain, with_cuda, variant="shadow", what="onnxruntime")
+    runtime = seen.first(LibraryMissing, lambda event: event.name == RUNTIME)
+    if runtime is not None and said is not None and said.what == "bitsandbytes":
+        return out(runtime)  # it falls back to the part for CPUs where it does not find CUDA's runtime
     cuda = seen.first(Wheel, lambda event: event.name == "torch" and "+cu" in event.version)
     if cuda is not None and local is None and (said is None or said.what == "torch"):
         return out(cuda)
@@ -225,5 +228,5 @@ def libraries_not_found(seen: Evidence) -> Answer:
     if other is not None:
         return out(missing, other)
     if missing.major is None:
-        return found(LIKELY, missing, skipped, library=missing.name)
+        return found(POSSIBLE if missing.supposed else LIKELY, missing, skipped, library=missing.name)
     return found(POSSIBLE + (0.1 if missing.kind == "cudnn" else 0.0), missing, skipped, library=missing.name)

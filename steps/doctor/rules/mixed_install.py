@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from steps.doctor import numbers
-from steps.doctor.events.builds import CompilerRefused
+from steps.doctor.events.builds import CompilerRefused, CompilerShown
 from steps.doctor.events.containers import OperatorDriver
 from steps.doctor.events.ownership import Unowned
 from steps.doctor.events.packages import ArchitecturesDiffer, Changed, Overwrite, Unmet
@@ -189,12 +189,13 @@ def builder(version: str) -> str:
 
 @rule("driver-package-file-conflict")
 def file_conflict(seen: Evidence) -> Answer:
-    """Dpkg will not let one package of the driver overwrite another one's file."""
+    """Dpkg or rpm will not let one package of the driver overwrite another one's file."""
     quarrel = seen.first(Overwrite, lambda event: not event.shared and bool(event.package and re.search(r"nvidia|cuda", event.package)))
-    return found(CERTAIN, quarrel, file=quarrel.file, package=quarrel.package or "?") if quarrel else None
+    variant = "both" if quarrel is not None and quarrel.both else ""
+    return found(CERTAIN, quarrel, variant=variant, file=quarrel.file, package=quarrel.package or "?") if quarrel else None
 
 
-_VENDOR = "/usr/local/"
+_VENDOR, _DISTRIBUTIONS = "/usr/local/", "/usr/bin/nvcc"
 
 
 @rule("distro-nvcc-first-in-path")
@@ -207,7 +208,14 @@ def distribution_nvcc(seen: Evidence) -> Answer:
     # Of a real machine nobody asked it: two compilers are no fault as long as nothing fails.
     for argv in seen.host.forms(lambda argv: argv[0] == "which" and argv[-1] == "nvcc"):
         paths = re.findall(r"^/\S+", seen.host.run(argv).stdout, re.MULTILINE)
-        if paths[:1] == ["/usr/bin/nvcc"] and any(path.startswith(_VENDOR) for path in paths):
+        listed, shown = any(path.startswith(_VENDOR) for path in paths), _vendors(seen)
+        if paths[:1] == [_DISTRIBUTIONS] and (listed or shown is not None):
             somewhere = seen.first(CompilerRefused)
-            return found(STRONG if somewhere else LIKELY, fact(paths[0], " ".join(argv), " ".join(paths)), somewhere, path=paths[0])
+            told = fact(paths[0], " ".join(argv), " ".join(paths))
+            return found(STRONG if somewhere else LIKELY, told, None if listed else shown, somewhere, path=paths[0])
     return None
+
+
+def _vendors(seen: Evidence) -> CompilerShown | None:
+    """Return an answer of the nvcc of NVIDIA's own toolkit, asked by its path: so it is there, wherever the search path leads."""
+    return seen.first(CompilerShown, lambda event: event.path.startswith(_VENDOR))
