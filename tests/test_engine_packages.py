@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from steps.engine.packages import PackagesBefore, Progress, changed
+from steps.engine.package_notes import PackagesBefore, changed
+from steps.engine.packages import Progress
 from steps.errors import PreflightError
 from steps.host.base import Result
 from steps.managers import apt_state

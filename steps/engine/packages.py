@@ -11,13 +11,24 @@ import msgspec
 from steps.engine import settings
 from steps.engine.command import Ending, judge, never, run_command
 from steps.engine.context import Context, Outcome, failed
-from steps.engine.durable import make_folder, open_new, write_whole
+from steps.engine.durable import open_new
 from steps.engine.folder import state_folder
 from steps.engine.keeping import put_aside
+from steps.engine.package_notes import (
+    PackagesBefore,
+    changed,
+    claim,
+    forget_after,
+    note_unrepaired,
+    read_after,
+    read_before,
+    write_after,
+    write_before,
+)
 from steps.managers.base import Holder, Kept, PackageManager, Simulation, Snapshot, manager, module_files
 from steps.managers.preflight import check, check_space
 from steps.model.action import Packages
-from steps.model.base import Record, phrase
+from steps.model.base import phrase
 from steps.model.run import UNREADABLE
 
 LOCK_PATIENCE = 300.0
@@ -26,20 +37,6 @@ _LOCK_PAUSE = 1.0
 BUSY = 75
 _UNPACKING = b"pmstatus:"
 _MODULE = "nvidia"
-_UNREPAIRED = "undo-unrepaired.json"
-
-
-class PackagesBefore(Record):
-    """What undo needs of a packages action; on disk before the first package changes."""
-
-    before: Snapshot
-    kept: Kept
-    folder: str
-    """Where the kept packages lie, as the target spells it."""
-    names: tuple[str, ...]
-    """The packages that the tries meant to change: what else differs since is not ours to take back."""
-    modules: tuple[str, ...] = ()
-    """The files of the driver's kernel modules as they were, for every kernel: an undo has to bring them back too."""
 
 
 def perform_packages(action: Packages, context: Context) -> Outcome:
@@ -93,7 +90,7 @@ def _attempt(action: Packages, context: Context, tool: PackageManager) -> Outcom
     known = read_before(context, action)
     if known is not None and read_after(context, action) is None:
         # What others change from now on is not the work of the tries until here, should this one come to nothing.
-        _write_after(action, context, before, settings.seen(action, context, tool, known.names))
+        _leave(action, context, before, settings.seen(action, context, tool, known.names))
     simulation = tool.simulate(action, context.host)
     context.spool_line(action.id, f"[bringup: {_foretold(simulation)}]")
     held = frozenset(name for name, package in before.packages.items() if package.held)
@@ -107,55 +104,14 @@ def _attempt(action: Packages, context: Context, tool: PackageManager) -> Outcom
     ending = _install(action, context, tool)
     after = tool.snapshot(context.host)
     if after is not None:
-        _write_after(action, context, after, settings.seen(action, context, tool, names))
+        _leave(action, context, after, settings.seen(action, context, tool, names))
     return _explained(ending, tool)
 
 
-def _write_after(action: Packages, context: Context, after: Snapshot, seen: settings.Settings) -> None:
+def _leave(action: Packages, context: Context, after: Snapshot, seen: settings.Settings) -> None:
     """Write down the packages and settings as the tries until now have left them."""
-    _write(context, action, "after.json", after)
+    write_after(context, action, after)
     settings.register_after(action, context, seen)
-
-
-def _claim(action: Packages, context: Context, known: PackagesBefore, now: Snapshot) -> None:
-    """Let all that changes from now on be the run's doing, as a repair's is: what others changed since the last try is theirs.
-
-    Before the repair and not after it: a runner that is killed in it could not say any more what the repair has brought.
-    """
-    after = read_after(context, action)
-    if after is None:
-        return
-    ours = changed(known, after)
-    first = {name: package for name, package in known.before.packages.items() if name in ours}
-    others = {name: package for name, package in now.packages.items() if name not in ours}
-    before = msgspec.structs.replace(known.before, packages=others | first)
-    _write(context, action, "undo.json", msgspec.structs.replace(known, before=before))
-    (context.folder.kept(action.id) / "after.json").unlink()
-
-
-def _note_unrepaired(action: Packages, context: Context, known: PackagesBefore, now: Snapshot) -> None:
-    """Write down, before the repair of a first undo, how the packages are that the run meant to change and did not."""
-    path = context.folder.kept(action.id) / _UNREPAIRED
-    if not path.exists():
-        _write(context, action, _UNREPAIRED, now.only(frozenset(known.names) - changed(known, read_after(context, action))))
-
-
-def forget_unrepaired(action: Packages, context: Context) -> None:
-    """Let the next undo look for itself: this one changed nothing."""
-    (context.folder.kept(action.id) / _UNREPAIRED).unlink(missing_ok=True)
-
-
-def with_repaired(action: Packages, context: Context, state: PackagesBefore, now: Snapshot) -> tuple[PackagesBefore, frozenset[str]]:
-    """Return the state to go back to, and the packages that change for it: those of the run, and what an undo's repair brought."""
-    ours = changed(state, read_after(context, action))
-    try:
-        found = msgspec.json.decode((context.folder.kept(action.id) / _UNREPAIRED).read_bytes(), type=Snapshot).packages
-    except FileNotFoundError:
-        return state, ours
-    brought = frozenset(name for name in state.names if name not in ours and found.get(name) != now.packages.get(name))
-    packages = {name: package for name, package in state.before.packages.items() if name not in brought}
-    packages |= {name: package for name, package in found.items() if name in brought}
-    return msgspec.structs.replace(state, before=msgspec.structs.replace(state.before, packages=packages)), ours | brought
 
 
 def unreadable(action: Packages, context: Context, tool: PackageManager) -> Outcome:
@@ -202,9 +158,9 @@ def _register(action: Packages, context: Context, tool: PackageManager, before: 
         modules=known.modules if known is not None else driver_modules(context),
     )
     settings.register(action, context, settings.seen(action, context, tool, names))
-    _write(context, action, "undo.json", state)
+    write_before(context, action, state)
     (context.folder.kept(action.id) / "settings-after.json").unlink(missing_ok=True)
-    (context.folder.kept(action.id) / "after.json").unlink(missing_ok=True)
+    forget_after(context, action)
     context.journal.append(
         "registered",
         action.id,
@@ -226,36 +182,6 @@ def _foretold(simulation: Simulation) -> str:
     parts += [f"removes {' '.join(removed)}"] if removed else []
     sizes = (("fetches", simulation.download_bytes), ("takes", simulation.disk_bytes))
     return ", ".join([*parts, *(f"{word} {size / 1e6:.1f} MB" for word, size in sizes if size is not None)])
-
-
-def _write(context: Context, action: Packages, name: str, value: Record) -> None:
-    folder = context.folder.kept(action.id)
-    if not folder.exists():
-        make_folder(folder, gid=context.owner.gid)
-    write_whole(folder / name, msgspec.json.encode(value), gid=context.owner.gid)
-
-
-def read_before(context: Context, action: Packages) -> PackagesBefore | None:
-    """Return what was registered for the action, or `None` when nothing was."""
-    try:
-        return msgspec.json.decode((context.folder.kept(action.id) / "undo.json").read_bytes(), type=PackagesBefore)
-    except FileNotFoundError:
-        return None
-
-
-def read_after(context: Context, action: Packages) -> Snapshot | None:
-    """Return the packages as the action left them; `None` when it was cut off before it could look."""
-    try:
-        return msgspec.json.decode((context.folder.kept(action.id) / "after.json").read_bytes(), type=Snapshot)
-    except FileNotFoundError:
-        return None
-
-
-def changed(state: PackagesBefore, after: Snapshot | None) -> frozenset[str]:
-    """Return which packages the action changed; all that it meant to when it was cut off before it could look."""
-    if after is None:
-        return frozenset(state.names)
-    return frozenset(name for name in state.names if state.before.packages.get(name) != after.packages.get(name))
 
 
 def driver_modules(context: Context) -> tuple[str, ...]:
@@ -334,9 +260,9 @@ def repair(action: Packages, context: Context, *, undoing: bool = False) -> bool
     commands = tool.repair(context.host, asked | frozenset(known.names if known is not None else ()))
     now = tool.snapshot(context.host) if commands and known is not None else None
     if now is not None and known is not None and undoing:
-        _note_unrepaired(action, context, known, now)
+        note_unrepaired(action, context, known, now)
     elif now is not None and known is not None:
         settings.claim(action, context, settings.seen(action, context, tool, known.names))
-        _claim(action, context, known, now)
+        claim(action, context, known, now)
     endings = [run_command(context, action, argv, environment=environment, may_stop=never) for argv in commands]
     return all(ending.status == 0 for ending in endings)

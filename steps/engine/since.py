@@ -6,7 +6,7 @@ import msgspec
 
 from steps.engine.context import Context
 from steps.engine.durable import write_whole
-from steps.engine.packages import PackagesBefore, changed, read_after
+from steps.engine.package_notes import PackagesBefore, changed, read_after
 from steps.errors import PreflightError
 from steps.managers.base import Snapshot
 from steps.model.action import Packages

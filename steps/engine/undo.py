@@ -18,7 +18,8 @@ from steps.engine.folder import all_folders
 from steps.engine.journal import Unwritten
 from steps.engine.ledger import PathsBefore, paths_of
 from steps.engine.mounts import expect_mounted, mount_above
-from steps.engine.packages import PackagesBefore, forget_unrepaired, read_before, repair, return_folder, unreadable, with_repaired
+from steps.engine.package_notes import PackagesBefore, forget_unrepaired, read_before, with_repaired
+from steps.engine.packages import repair, return_folder, unreadable
 from steps.engine.probes import is_gone
 from steps.engine.since import asked_for_since, forget_asked, refuse_held_since
 from steps.errors import BringupError
