@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from steps import profiles
@@ -13,7 +14,7 @@ from steps.compat import nccl, nccl_conf, transport
 from steps.detect.probes import Probes
 from steps.detect.ranks import firewall, ranks
 from steps.host.captured import Capture, CapturedHost, Encoded, Recorded
-from steps.model.hardware import Accelerator, Bridge, Firmware, InfinibandPort, Link, Network
+from steps.model.hardware import Accelerator, Bridge, Cpu, Firmware, InfinibandPort, Link, Network
 from steps.model.machine import Machine
 from steps.model.profile import NcclAnswers, Profile
 from steps.model.software import Driver, Firewall, NcclFile, Os, Ranks
@@ -284,7 +285,14 @@ def switched(address: str, *, redirects: bool = False) -> tuple[Accelerator, tup
         (H100, "PIX", {}, "pcie", None),
         (H100, "PIX", {"firmware": Firmware(iommu="on")}, "detour", "iommu"),
         (H100, "PIX", {"firmware": Firmware(iommu="passthrough")}, "pcie", None),
-        (H100, "SYS", {}, "unknown", "sockets"),
+        (H100, "PXB", {}, "pcie", None),
+        # Over a processor NCCL goes through its memory by itself, but where two cards sit beside AMD's.
+        (H100, "PHB", {"cpu": Cpu(vendor="GenuineIntel")}, "memory", "processor"),
+        (H100, "NODE", {"cpu": Cpu(vendor="GenuineIntel")}, "memory", "processor"),
+        (H100, "SYS", {"cpu": Cpu(vendor="GenuineIntel")}, "memory", "processor"),
+        (H100, "PHB", {"cpu": Cpu(vendor="AuthenticAMD")}, "pcie", None),
+        (H100, "SYS", {"cpu": Cpu(vendor="AuthenticAMD")}, "unknown", "sockets"),
+        (H100, "PHB", {}, "unknown", None),
         (H100, "PHB", {"os": Os(virtualization="kvm")}, "unknown", None),
         (H100, None, {}, "unknown", None),
     ],
@@ -295,6 +303,39 @@ def test_a_pair_goes_the_way_that_the_facts_allow(
     found = machine(card, links=(Link(a=0, b=1, kind=kind),) if kind else (), **facts)
     (pair,) = transport.pairs(found)
     assert (pair.way, pair.reason) == (way, reason)
+
+
+def test_of_more_than_two_cards_none_copies_directly_over_a_processor_by_itself() -> None:
+    three = machine(count=3, cpu=Cpu(vendor="AuthenticAMD"), links=tuple(Link(a=a, b=b, kind="PHB") for a, b in ((0, 1), (0, 2), (1, 2))))
+    assert {(one.way, one.reason) for one in transport.pairs(three)} == {("memory", "processor")}
+
+
+@pytest.mark.parametrize(
+    ("states", "asked", "severity"),
+    [
+        (("down", "down"), None, "info"),
+        (("down", "down"), "auto", "warning"),
+        (("init", "down"), None, "warning"),
+        (("down", "active"), "auto", None),
+        (("down", None), "auto", None),
+        (("down",), "off", None),
+        ((), "auto", None),
+    ],
+)
+def test_infiniband_none_of_whose_ports_is_active_is_told_for_nccl_takes_sockets_without_a_word(
+    states: tuple[str | None, ...], asked: str | None, severity: str | None
+) -> None:
+    ports = tuple(InfinibandPort(device=f"mlx5_{at}", port=1, link_layer="InfiniBand", state=state) for at, state in enumerate(states))
+    assert codes(machine(infiniband=ports), infiniband=asked).get("nccl-infiniband-down") == severity
+
+
+def test_a_card_is_no_rdma_device_where_the_kernel_was_asked_for_them_and_has_none() -> None:
+    broadcom = Network(name="eno1", kind="ethernet", driver="bnxt_en", up=True, addresses=("10.0.0.5/24",))
+    assert transport.has_rdma(machine(networks=(broadcom,)))
+    assert not transport.has_rdma(machine(networks=(msgspec.structs.replace(broadcom, device="0000:3b:00.0"),)))
+    # A limit on locked memory is nothing to it then.
+    looked = machine(networks=(msgspec.structs.replace(broadcom, device="0000:3b:00.0"),), ranks=Ranks(memlock=8 << 20))
+    assert "nccl-memlock-low" not in codes(looked)
 
 
 @pytest.mark.parametrize(("redirects", "way"), [(True, "detour"), (False, "pcie")])

@@ -117,6 +117,25 @@ class LeftAlone(Record):
     source: str
 
 
+class Picking(Record):
+    """How NCCL looks for interfaces by itself: prefixes that it takes before all others, and the first release that wants a cable."""
+
+    first: tuple[str, ...]
+    running_since: str
+    source: str
+    ports: str
+    """Where it is written that it takes active ports of RDMA devices only."""
+
+
+class PeerLevel(Record):
+    """Over which links of `nvidia-smi topo` NCCL copies directly by itself; with so few `cards` beside such a `processor` over any."""
+
+    links: tuple[str, ...]
+    processor: str
+    cards: int
+    source: str
+
+
 class Newer(Record):
     """A command that works from a release of a program on; `program` is what `Machine.tools` calls it."""
 
@@ -242,6 +261,18 @@ def virtual(interface: str) -> Virtual | None:
 def left_alone() -> tuple[LeftAlone, ...]:
     """Return which interfaces NCCL does not take by itself."""
     return rows("guide.toml", "left_alone", LeftAlone)
+
+
+def picking() -> Picking:
+    """Return how NCCL looks for interfaces."""
+    (row,) = rows("guide.toml", "picking", Picking)
+    return row
+
+
+def peer_level() -> PeerLevel:
+    """Return how far NCCL copies directly."""
+    (row,) = rows("guide.toml", "peer_level", PeerLevel)
+    return row
 
 
 def goals() -> tuple[Goal, ...]:

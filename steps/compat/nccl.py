@@ -112,6 +112,7 @@ RULES: tuple[Rule, ...] = (
     transport.firewall,
     transport.p2p_unsupported,
     transport.no_infiniband,
+    transport.infiniband_down,
     transport.gdr_unavailable,
 )
 

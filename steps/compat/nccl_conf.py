@@ -55,7 +55,9 @@ def variables(machine: Machine, answers: Profile) -> Mapping[str, str]:
 def _exact(machine: Machine, interface: str) -> str:
     """Return the interface as NCCL wants it: a name is a prefix there, so `eth1` is written `=eth1` where `eth10` exists."""
     names = [one.name for one in machine.networks]
-    return f"={interface}" if interface in names and any(name != interface and name.startswith(interface) for name in names) else interface
+    begins_others = interface in names and any(name != interface and name.startswith(interface) for name in names)
+    # A value of one letter counts as none.
+    return f"={interface}" if begins_others or len(interface) == 1 else interface
 
 
 def user_conf(home: str) -> str:

@@ -20,9 +20,11 @@ from steps.model.profile import Profile
 from steps.model.software import Firewall
 
 Way = Literal["nvlink", "pcie", "detour", "memory", "unknown"]
-Reason = Literal["policy", "iommu", "acs", "sockets"]
-_RDMA_DRIVERS = ("mlx4_en", "mlx5_core", "bnxt_en", "irdma", "qedr", "efa")
-_UNCROSSED = ("PIX", "PXB", "PHB", "NODE")
+Reason = Literal["policy", "iommu", "acs", "processor", "sockets"]
+_RDMA_DRIVERS = ("mlx4_core", "mlx4_en", "mlx5_core", "bnxt_en", "qede")
+"""Drivers of interfaces whose cards may do RDMA."""
+_CROSSED = ("PHB", "NODE", "SYS")
+"""Links over the processor."""
 SHM = "/dev/shm"  # noqa: S108  # where NCCL puts it
 _TROUBLE = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html"
 
@@ -66,9 +68,23 @@ def _way(machine: Machine, first: Accelerator, second: Accelerator, kind: str | 
         return "detour", "iommu"
     if _redirected(machine, first, second):
         return "detour", "acs"
-    if kind == "SYS":
-        return "unknown", "sockets"
-    return ("pcie", None) if kind in _UNCROSSED else ("unknown", None)
+    return _by_level(machine, kind)
+
+
+def _by_level(machine: Machine, kind: str | None) -> tuple[Way, Reason | None]:
+    """Return how NCCL copies over a link that nothing stands in the way of: by itself it goes over switches, not over a processor."""
+    level = guide.peer_level()
+    if kind in level.links:
+        return "pcie", None
+    if kind not in _CROSSED:
+        return "unknown", None
+    if sum(card.vendor == "nvidia" for card in judged(machine)) > level.cards:
+        return "memory", "processor"
+    if machine.cpu.vendor is None:
+        return "unknown", None
+    if machine.cpu.vendor != level.processor:
+        return "memory", "processor"
+    return ("unknown", "sockets") if kind == "SYS" else ("pcie", None)
 
 
 def _redirected(machine: Machine, first: Accelerator, second: Accelerator) -> bool:
@@ -111,9 +127,13 @@ def no_peers(machine: Machine, found: tuple[Accelerator, ...]) -> guide.NoPeers 
 
 
 def rdma(machine: Machine) -> tuple[Network, ...]:
-    """Return the interfaces that InfiniBand or RoCE may run on."""
+    """Return the interfaces that InfiniBand or RoCE may run on.
+
+    Where the kernel's devices were looked at, RDMA devices stand among them; elsewhere a card's driver tells that it may be one.
+    """
     named = {port.interface for port in machine.infiniband if port.interface}
-    return tuple(one for one in machine.networks if one.kind == "infiniband" or one.driver in _RDMA_DRIVERS or one.name in named)
+    drivers = () if any(one.device for one in machine.networks) else _RDMA_DRIVERS
+    return tuple(one for one in machine.networks if one.kind == "infiniband" or one.driver in drivers or one.name in named)
 
 
 def has_rdma(machine: Machine) -> bool:
@@ -128,6 +148,18 @@ def no_infiniband(machine: Machine, answers: Profile) -> Finding | None:
         return None
     because: tuple[Words, ...] = (phrase("nccl.because.no-infiniband"),)
     return said("nccl-no-infiniband", "InfiniBand", because, "info", source=variable_source("NCCL_IB_DISABLE"))
+
+
+def infiniband_down(machine: Machine, answers: Profile) -> Finding | None:
+    """There are RDMA devices, and none of their ports is active: NCCL passes them by and takes sockets, without a word."""
+    ports = machine.infiniband
+    if answers.nccl.infiniband == "off" or not ports or any(port.state in (None, "active") for port in ports):
+        return None
+    because: tuple[Words, ...] = tuple(f"{port.device} port {port.port}: {port.state}" for port in ports[:4])
+    # A port that waits for its subnet has a cable: somebody wants it.
+    wanted = answers.nccl.infiniband == "auto" or any(port.state != "down" for port in ports)
+    severity: Literal["warning", "info"] = "warning" if wanted else "info"
+    return said("nccl-infiniband-down", ports[0].device, because, severity, source=guide.picking().ports, count=len(ports))
 
 
 def near(machine: Machine, port: InfinibandPort) -> tuple[int, ...]:
