@@ -111,8 +111,8 @@ def _misleading(machine: Machine, answers: Profile) -> tuple[Network, ...]:
 
 
 def _local(misled: tuple[Network, ...]) -> str:
-    """Return the end of a sentence's key for real cards that NCCL takes in vain: their addresses are link-local."""
-    return "-local" if misled and all(interfaces.real(one) and one.up for one in misled) else ""
+    """Return the end of a sentence's key where those that NCCL takes before all others have link-local addresses only."""
+    return "-local" if misled and all(interfaces.goes_first(one) and one.up for one in misled) else ""
 
 
 def _interface(machine: Machine, answers: Profile, network: Network, *, recommended: bool) -> Option:

@@ -206,7 +206,22 @@ def test_a_bond_over_cards_is_recommended_and_neither_its_members_nor_a_port_wit
 def test_a_bridge_over_cards_is_no_network_of_containers_whatever_it_is_called() -> None:
     bridge = Network(name="br-lan", kind="virtual", up=True, addresses=("10.2.0.5/24",), carriers=("eno1",))
     assert interfaces.reason_against(bridge) is None
-    assert interfaces.reason_against(msgspec.structs.replace(bridge, carriers=())) == "containers"
+    assert interfaces.reason_against(msgspec.structs.replace(bridge, name="br-0123456789ab", carriers=())) == "containers"
+
+
+def test_a_bridge_of_open_vswitch_is_not_taken_for_dockers_for_it_may_carry_the_machines_own_network() -> None:
+    exterior = Network(name="br-ex", kind="virtual", up=True, addresses=("10.2.0.5/24",))
+    card = Network(name="eno1", kind="ethernet", up=True, speed_mbps=25_000, master="ovs-system")
+    machine = msgspec.structs.replace(LAB, networks=(exterior, card))
+    said = {option.value: (option.mark, [one.code for one in option.findings]) for option in options(machine)}
+    assert said["br-ex"] == ("catch", [])
+    assert interfaces.misleading(machine) == ()
+
+
+def test_a_bmcs_usb_network_leads_nccl_astray_where_another_card_has_a_network() -> None:
+    bmc = Network(name="usb0", kind="ethernet", driver="cdc_ether", up=True, addresses=("169.254.3.1/24",))
+    assert [one.name for one in interfaces.misleading(with_networks(bmc), "2.32.3")] == ["usb0"]
+    assert interfaces.misleading(Machine(networks=(bmc,))) == ()
 
 
 def test_without_any_address_known_the_fastest_card_that_is_up_is_taken() -> None:

@@ -103,9 +103,10 @@ class OnBoard(Record):
 
 
 class Virtual(Record):
-    """Prefixes of interface names that reach no other machine."""
+    """Prefixes of interface names that reach no other machine, and patterns of whole names."""
 
     prefixes: tuple[str, ...]
+    names: tuple[str, ...] = ()
     what: Literal["containers", "virtual-machines", "vpn", "kernel"]
 
 
@@ -255,7 +256,8 @@ def on_board(name: str | None) -> OnBoard | None:
 
 def virtual(interface: str) -> Virtual | None:
     """Return the row that explains a virtual interface by its name; `None` for any other name."""
-    return next((row for row in rows("guide.toml", "virtual", Virtual) if interface.startswith(row.prefixes)), None)
+    found = rows("guide.toml", "virtual", Virtual)
+    return next((row for row in found if interface.startswith(row.prefixes) or any(re.fullmatch(one, interface) for one in row.names)), None)
 
 
 def left_alone() -> tuple[LeftAlone, ...]:

@@ -73,19 +73,28 @@ def picked(machine: Machine, nccl: str | None = None) -> tuple[Network, ...]:
     with_address = [one for one in machine.networks if (one.addresses or not known) and (one.up or (one.addresses and not cabled))]
     rows = (row for row in guide.left_alone() if row.since is None or (nccl is not None and at_least(nccl, row.since)))
     alone = tuple(prefix for row in rows for prefix in row.prefixes)
-    first = tuple(one for one in with_address if one.name.startswith(picking.first))
+    first = tuple(one for one in with_address if goes_first(one))
     return first or tuple(one for one in with_address if not one.name.startswith(alone))
 
 
 def misleading(machine: Machine, nccl: str | None = None) -> tuple[Network, ...]:
     """Return the interfaces that NCCL takes by itself and that reach no other machine: virtual ones, and those without a cable.
 
-    So does one whose only address is link-local where it keeps NCCL from one with an address of a network.
+    Where another has an address of a network, so do those whose only address is link-local: a BMC's USB network, a port nobody set up.
     """
-    found = picked(machine, nccl)
-    local = () if any(of_a_network(one) for one in found) or not _networked(machine) else tuple(one for one in found if one.addresses)
-    nowhere = (one for one in found if reason_against(one, machine.networks) not in (None, "member", "no-address"))
-    return local or tuple(nowhere)
+    networked = _networked(machine)
+    return tuple(one for one in picked(machine, nccl) if _leads_nowhere(machine, one, networked=networked))
+
+
+def _leads_nowhere(machine: Machine, network: Network, *, networked: bool) -> bool:
+    reason = reason_against(network, machine.networks)
+    local = networked and bool(network.addresses) and not of_a_network(network)
+    return local or reason not in (None, "member", "no-address")
+
+
+def goes_first(network: Network) -> bool:
+    """Return whether NCCL takes an interface before all others, for its name."""
+    return network.name.startswith(guide.picking().first)
 
 
 def _networked(machine: Machine) -> bool:
