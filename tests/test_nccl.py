@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from steps import nccl
+from steps.catalog import stack
 from steps.compat import interfaces, nccl_conf, transport
 from steps.model.action import FileIs, Write
 from steps.model.choice import Option
@@ -166,6 +167,15 @@ def test_a_name_of_one_letter_is_written_exactly_for_alone_it_counts_as_none() -
 )
 def test_a_variable_that_an_nccl_reads_is_not_called_unknown(name: str) -> None:
     assert "nccl-unknown-variable" not in found(extra={name: "1"})
+
+
+def test_what_is_offered_for_a_variable_is_read_by_every_release_that_knows_it() -> None:
+    known = stack.nccl_variables()
+    # The policies have names since 2.29 only: 2.27 takes EFFICIENCY for 0.
+    assert (known["NCCL_CTA_POLICY"].since, known["NCCL_CTA_POLICY"].plain) == ("2.27", ("0", "1", "2"))
+    # Before 2.32 this level means silence.
+    assert "ATTN" not in known["NCCL_DEBUG"].plain
+    assert known["NCCL_PXN_C2C"].default == "1 (since 2.28; 0 in 2.27)"
 
 
 def test_of_a_name_that_the_tables_lack_nothing_but_that_is_said() -> None:

@@ -50,6 +50,14 @@ CASES: tuple[tuple[str, str, dict[str, str], tuple[Fault, ...], dict[str, str]],
     ("blank line", "\n\nNCCL_DEBUG=WARN\n", {"NCCL_DEBUG": "WARN"}, (), {}),
     ("value with =", "NCCL_IB_HCA==mlx5_0:1\n", {"NCCL_IB_HCA": "=mlx5_0:1"}, (), {}),
     ("list", "NCCL_SOCKET_IFNAME=^docker,lo\n", {"NCCL_SOCKET_IFNAME": "^docker,lo"}, (), {}),
+    (
+        "list with blanks",
+        "NCCL_SOCKET_IFNAME=eth0, eth1\n",
+        {"NCCL_SOCKET_IFNAME": "eth0, eth1"},
+        ("blanks",),
+        {"NCCL_SOCKET_IFNAME": "eth0,eth1"},
+    ),
+    ("blanks on purpose", "NCCL_DEBUG_TIMESTAMP_FORMAT=[%F, %T] \n", {"NCCL_DEBUG_TIMESTAMP_FORMAT": "[%F, %T] "}, (), {}),
 )
 """What every library reads alike; carriage returns and comments in the first column differ by release and are tried below."""
 
