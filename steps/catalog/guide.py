@@ -257,7 +257,9 @@ def on_board(name: str | None) -> OnBoard | None:
 def virtual(interface: str) -> Virtual | None:
     """Return the row that explains a virtual interface by its name; `None` for any other name."""
     found = rows("guide.toml", "virtual", Virtual)
-    return next((row for row in found if interface.startswith(row.prefixes) or any(re.fullmatch(one, interface) for one in row.names)), None)
+    return next(
+        (row for row in found if interface.startswith(row.prefixes) or any(re.fullmatch(one, interface) for one in row.names)), None
+    )
 
 
 def left_alone() -> tuple[LeftAlone, ...]:
