@@ -62,6 +62,17 @@ def kept_out(*modules: str) -> str | None:
     return None
 
 
+def half_type(*, gpu: bool) -> Any:
+    """Return bfloat16, or float16 for cards before compute capability 8.0.
+
+    Those only imitate bfloat16, slowly, and PyTorch's own `is_bf16_supported` says yes of them too.
+    """
+    import torch
+
+    able = not gpu or torch.version.hip is not None or torch.cuda.get_device_capability()[0] >= 8
+    return torch.bfloat16 if able else torch.float16
+
+
 # --- one process ----------------------------------------------------------------------------------
 
 
