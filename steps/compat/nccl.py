@@ -103,6 +103,7 @@ RULES: tuple[Rule, ...] = (
     subnets_differ,
     nccl_conf.inline_comment,
     nccl_conf.line_misread,
+    nccl_conf.file_kept,
     nccl_conf.line_ignored,
     nccl_conf.unknown_variable,
     nccl_conf.debug_noisy,

@@ -20,6 +20,7 @@ def ranks(host: Probes, memory_bytes: int | None) -> Ranks:
         memlock=_memlock(host),
         firewall=firewall(host),
         files=_files(host),
+        kept=_kept(host),
         peermem=_peermem(host),
     )
 
@@ -71,10 +72,28 @@ def _peermem(host: Probes) -> bool | None:
     return bool(re.search(r"^(?:nvidia_peermem|nv_peer_mem)\s", modules, re.MULTILINE)) if modules else None
 
 
+def _paths(host: Probes) -> tuple[str, ...]:
+    """Return where configuration files of NCCL may be: the system's, then people's."""
+    return ("/etc/nccl.conf", "/root/.nccl.conf", *host.glob("/home/*/.nccl.conf"))
+
+
 def _files(host: Probes) -> tuple[NcclFile, ...]:
-    """Return the configuration files that NCCL reads, as far as we may read them: the system's, then people's."""
-    found = ("/etc/nccl.conf", "/root/.nccl.conf", *host.glob("/home/*/.nccl.conf"))
-    return tuple(NcclFile(path=path, text=text) for path in found if (text := host.read(path)) is not None)
+    """Return the configuration files that NCCL reads, as far as we may read them."""
+    return tuple(NcclFile(path=path, text=text) for path in _paths(host) if (text := host.read(path)) is not None)
+
+
+def _kept(host: Probes) -> dict[str, Literal["unreadable", "encoding"]]:
+    """Return the files whose content is not known byte for byte; a recording leaves such a file out and is not judged."""
+    found: dict[str, Literal["unreadable", "encoding"]] = {}
+    for path in _paths(host):
+        content = host.read_bytes(path)
+        if content is None and host.exists(path) and not host.host.rehearsal:
+            found[path] = "unreadable"
+        try:
+            (content or b"").decode()
+        except UnicodeDecodeError:
+            found[path] = "encoding"
+    return found
 
 
 # --- the firewall -----------------------------------------------------------------------------------

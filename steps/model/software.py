@@ -141,6 +141,8 @@ class Ranks(Record):
     firewall: Firewall | None = None
     """`None` when there is none, or nothing told of it."""
     files: tuple[NcclFile, ...] = ()
+    kept: Mapping[str, Literal["unreadable", "encoding"]] = {}
+    """Files of NCCL's that must not be written over: what stands in them could not be read, or not as UTF-8, and would be lost."""
     peermem: bool | None = None
     """Whether the module is loaded by which InfiniBand cards reach GPU memory."""
 
