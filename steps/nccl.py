@@ -223,10 +223,11 @@ def _infiniband(machine: Machine, answers: Profile) -> Option:
     found = transport.rdma(machine)
     there = transport.has_rdma(machine)
     down = transport.infiniband_down(machine, answers)
-    finding = down or transport.no_infiniband(machine, answers)
+    bare = transport.roce_unaddressed(machine, answers)
+    finding = down or bare or transport.no_infiniband(machine, answers)
     tag = "turned-off" if answers.nccl.infiniband == "off" else "down" if down else "there" if there else "no-device"
     tag = "unknown" if tag == "no-device" and not machine.networks else tag
-    mark: Mark = "good" if tag == "there" else "catch" if tag == "down" else "unknown" if tag == "unknown" else "info"
+    mark: Mark = "catch" if down or bare else "good" if tag == "there" else "unknown" if tag == "unknown" else "info"
     return Option(
         value="infiniband",
         label="InfiniBand",

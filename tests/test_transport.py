@@ -7,10 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from steps import nccl as step
 from steps.compat import transport
 from steps.model.hardware import Accelerator, Bridge, Cpu, Firmware, InfinibandPort, Link, Network
 from steps.model.machine import Machine
+from steps.model.profile import Profile
 from steps.model.software import Os, Ranks
+from steps.text import say
 from tests.test_ranks import GEFORCE, H100, codes, machine
 
 
@@ -75,6 +78,42 @@ def test_infiniband_none_of_whose_ports_is_active_is_told_for_nccl_takes_sockets
 ) -> None:
     ports = tuple(InfinibandPort(device=f"mlx5_{at}", port=1, link_layer="InfiniBand", state=state) for at, state in enumerate(states))
     assert codes(machine(infiniband=ports), infiniband=asked).get("nccl-infiniband-down") == severity
+
+
+ROCE = InfinibandPort(device="mlx5_0", port=1, link_layer="Ethernet", state="active", interface="ens1")
+BARE = Network(name="ens1", kind="ethernet", driver="mlx5_core", up=True, addresses=("fe80::1/64",))
+ENO1 = Network(name="eno1", kind="ethernet", driver="igb", up=True, addresses=("10.0.0.5/24",))
+BOND = Network(name="bond0", kind="virtual", up=True, addresses=("10.1.0.5/24",), carriers=("ens1",))
+
+
+@pytest.mark.parametrize(
+    ("networks", "answers", "severity"),
+    [
+        ((ENO1, BARE), {}, "info"),
+        ((ENO1, BARE), {"infiniband": "auto"}, "warning"),
+        ((ENO1, BARE), {"infiniband": "off"}, None),
+        ((ENO1, BARE), {"extra": {"NCCL_IB_GID_INDEX": "3"}}, None),
+        ((ENO1, msgspec.structs.replace(BARE, addresses=("10.1.0.5/24",))), {}, None),
+        ((ENO1, BARE, BOND), {}, None),
+        # Where no address is known at all, none is missing.
+        ((BARE,), {}, None),
+    ],
+)
+def test_a_roce_port_without_an_address_is_told_for_its_gid_leads_no_farther_than_the_switch(
+    networks: tuple[Network, ...], answers: dict[str, Any], severity: str | None
+) -> None:
+    assert codes(machine(networks=networks, infiniband=(ROCE,)), **answers).get("nccl-roce-no-address") == severity
+
+
+def test_the_row_of_infiniband_says_what_is_wrong_with_its_ports() -> None:
+    def row(found: Machine) -> tuple[str, str, list[str]]:
+        option = next(one for one in step.choices(found, Profile())[1].options if one.value == "infiniband")
+        return option.mark, say("en", option.tag), [one.code for one in option.findings]
+
+    assert row(machine(networks=(ENO1, BOND), infiniband=(ROCE,))) == ("good", "there", [])
+    assert row(machine(networks=(ENO1, BARE), infiniband=(ROCE,))) == ("catch", "there", ["nccl-roce-no-address"])
+    unplugged = msgspec.structs.replace(ROCE, state="down")
+    assert row(machine(networks=(ENO1, BARE), infiniband=(unplugged,))) == ("catch", "down", ["nccl-infiniband-down"])
 
 
 def test_a_card_is_no_rdma_device_where_the_kernel_was_asked_for_them_and_has_none() -> None:

@@ -126,6 +126,8 @@ class Picking(Record):
     source: str
     ports: str
     """Where it is written that it takes active ports of RDMA devices only."""
+    addresses: str
+    """Where it is written which GID of a RoCE port it takes."""
 
 
 class PeerLevel(Record):

@@ -114,6 +114,7 @@ RULES: tuple[Rule, ...] = (
     transport.p2p_unsupported,
     transport.no_infiniband,
     transport.infiniband_down,
+    transport.roce_unaddressed,
     transport.gdr_unavailable,
 )
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from steps.catalog import guide
 from steps.compat.interfaces import best_interface
-from steps.compat.nccl_conf import variable_source, variables
+from steps.compat.nccl_conf import stated, variable_source, variables
 from steps.compat.nccl_said import said
 from steps.compat.setting import guest
 from steps.detect.measures import cards, storage
@@ -160,6 +160,25 @@ def infiniband_down(machine: Machine, answers: Profile) -> Finding | None:
     wanted = answers.nccl.infiniband == "auto" or any(port.state != "down" for port in ports)
     severity: Literal["warning", "info"] = "warning" if wanted else "info"
     return said("nccl-infiniband-down", ports[0].device, because, severity, source=guide.picking().ports, count=len(ports))
+
+
+def roce_unaddressed(machine: Machine, answers: Profile) -> Finding | None:
+    """A RoCE port that is active and whose interface has no IPv4 address: NCCL takes a link-local GID there, which no router passes on.
+
+    One whose address lies on a bond or VLAN above it has that address's GID.
+    """
+    if answers.nccl.infiniband == "off" or "NCCL_IB_GID_INDEX" in stated(machine, answers):
+        return None
+    beside = {one.name: one for one in machine.networks}
+    carrying = {name for one in machine.networks for name in one.carriers}
+    bare = [port for port in machine.infiniband if port.link_layer == "Ethernet" and port.state == "active" and port.interface in beside]
+    bare = [port for port in bare if port.interface not in carrying and not subnets_of(beside[port.interface or ""])]
+    if not bare or not any(subnets_of(one) for one in machine.networks):
+        return None
+    because: tuple[Words, ...] = tuple(f"{port.device}: {port.interface}" for port in bare[:4])
+    severity: Literal["warning", "info"] = "warning" if answers.nccl.infiniband == "auto" else "info"
+    names = ", ".join(port.interface or "" for port in bare[:4])
+    return said("nccl-roce-no-address", bare[0].device, because, severity, source=guide.picking().addresses, names=names)
 
 
 def near(machine: Machine, port: InfinibandPort) -> tuple[int, ...]:
