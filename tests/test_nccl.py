@@ -15,6 +15,7 @@ from steps.model.hardware import Accelerator, Link, Network
 from steps.model.machine import Machine
 from steps.model.plan import Target
 from steps.model.profile import NcclAnswers, Profile, answered
+from steps.model.software import Told
 from steps.text import Language, say, say_finding
 
 CARD = Accelerator(vendor="nvidia", name="NVIDIA GeForce RTX 4090", chip="AD102", architecture="ada", pci_id="10de:2684")
@@ -324,7 +325,7 @@ def test_no_infiniband_is_a_remark_for_several_gpus_and_not_said_of_a_card_that_
 )
 def test_geforce_cards_since_turing_copy_through_memory_unless_nvlink_joins_them(name: str, chip: str, architecture: str, way: str) -> None:
     card = Accelerator(vendor="nvidia", name=name, chip=chip, architecture=architecture)
-    apart = Machine(accelerators=(card, card), links=(Link(a=0, b=1, kind="PIX"),))
+    apart = Machine(accelerators=(card, card), links=(Link(a=0, b=1, kind="PIX"),), told=Told(nvlink=True))
     assert [one.way for one in transport.pairs(apart)] == [way]
     joined = msgspec.structs.replace(apart, links=(Link(a=0, b=1, kind="NV4"),))
     assert [one.way for one in transport.pairs(joined)] == ["nvlink"]

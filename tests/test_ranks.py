@@ -17,7 +17,7 @@ from steps.host.rooted import RootedHost
 from steps.model.hardware import Accelerator, InfinibandPort, Network
 from steps.model.machine import Machine
 from steps.model.profile import NcclAnswers, Profile
-from steps.model.software import Driver, Firewall, NcclFile, Os, Ranks
+from steps.model.software import Driver, Firewall, NcclFile, Os, Ranks, Told
 
 GIB = 1 << 30
 
@@ -129,6 +129,28 @@ def test_the_files_that_nccl_reads_are_found_and_the_module_for_infiniband() -> 
     assert ranks(host(), None) == Ranks()
 
 
+@pytest.mark.parametrize(
+    ("files", "commands", "rdma"),
+    [
+        ({"/sys/class/infiniband/mlx5_0/node_type": "1: CA\n"}, {}, True),
+        ({}, {}, None),
+    ],
+)
+def test_rdma_devices_are_known_where_somebody_looked(files: dict[str, str], commands: dict[str, str], rdma: bool | None) -> None:
+    assert ranks(host(files, commands), None).rdma is rdma
+
+
+def test_a_running_system_without_rdma_devices_is_known_to_have_none(tmp_path: Path) -> None:
+    class Bare(RootedHost):
+        def listdir(self, path: str) -> tuple[str, ...] | None:
+            return None
+
+        def exists(self, path: str) -> bool | None:
+            return False
+
+    assert ranks(Probes(Bare(str(tmp_path), host().host)), None).rdma is False
+
+
 def test_a_file_that_cannot_be_read_as_text_is_known_to_be_there(tmp_path: Path) -> None:
     (tmp_path / "etc").mkdir()
     conf = tmp_path / "etc/nccl.conf"
@@ -164,7 +186,7 @@ PORT = InfinibandPort(device="mlx5_0", port=1, link_layer="InfiniBand", state="a
 
 
 def machine(card: Accelerator = H100, *, count: int = 2, **facts: Any) -> Machine:
-    return Machine(**{"accelerators": (card,) * count, "networks": (ENO1,), **facts})
+    return Machine(**{"accelerators": (card,) * count, "networks": (ENO1,), "told": Told(nvlink=True), **facts})
 
 
 def codes(found: Machine, **answers: Any) -> dict[str, str]:

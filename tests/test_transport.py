@@ -12,7 +12,7 @@ from steps.compat import transport
 from steps.model.hardware import Accelerator, Bridge, Cpu, Firmware, InfinibandPort, Link, Network
 from steps.model.machine import Machine
 from steps.model.profile import Profile
-from steps.model.software import Os, Ranks
+from steps.model.software import Os, Ranks, Told
 from steps.text import say
 from tests.test_ranks import GEFORCE, H100, codes, machine
 
@@ -119,9 +119,9 @@ def test_the_row_of_infiniband_says_what_is_wrong_with_its_ports() -> None:
 def test_a_card_is_no_rdma_device_where_the_kernel_was_asked_for_them_and_has_none() -> None:
     broadcom = Network(name="eno1", kind="ethernet", driver="bnxt_en", up=True, addresses=("10.0.0.5/24",))
     assert transport.has_rdma(machine(networks=(broadcom,)))
-    assert not transport.has_rdma(machine(networks=(msgspec.structs.replace(broadcom, device="0000:3b:00.0"),)))
+    looked = machine(networks=(broadcom,), ranks=Ranks(rdma=False, memlock=8 << 20))
+    assert not transport.has_rdma(looked)
     # A limit on locked memory is nothing to it then.
-    looked = machine(networks=(msgspec.structs.replace(broadcom, device="0000:3b:00.0"),), ranks=Ranks(memlock=8 << 20))
     assert "nccl-memlock-low" not in codes(looked)
 
 
@@ -129,7 +129,7 @@ def test_a_card_is_no_rdma_device_where_the_kernel_was_asked_for_them_and_has_no
 def test_a_bridge_that_redirects_between_two_cards_is_a_detour(redirects: bool, way: str) -> None:
     one, above_one = switched("03", redirects=redirects)
     two, above_two = switched("04")
-    found = Machine(accelerators=(one, two), bridges=(*above_one, *above_two), links=(Link(a=0, b=1, kind="PIX"),))
+    found = Machine(accelerators=(one, two), bridges=(*above_one, *above_two), links=(Link(a=0, b=1, kind="PIX"),), told=Told(nvlink=True))
     assert transport.pairs(found)[0].way == way
 
 
@@ -138,6 +138,14 @@ def test_pairs_that_go_the_same_way_stand_in_one_line() -> None:
     assert [names for names, _ in transport.groups(transport.pairs(eight))] == [""]
     mixed = machine(count=3, links=(Link(a=0, b=1, kind="NV4"), Link(a=0, b=2, kind="SYS"), Link(a=1, b=2, kind="SYS")))
     assert [names for names, _ in transport.groups(transport.pairs(mixed))] == ["0-1", "0-2 1-2"]
+
+
+@pytest.mark.parametrize(("card", "way"), [(H100, "unknown"), (msgspec.structs.replace(H100, chip="GP108"), "pcie")])
+def test_where_the_driver_did_not_say_what_nvlink_joins_the_pci_tree_tells_only_of_cards_that_have_none(
+    card: Accelerator, way: str
+) -> None:
+    found = machine(card, links=(Link(a=0, b=1, kind="PIX"),), told=Told())
+    assert [one.way for one in transport.pairs(found)] == [way]
 
 
 def test_a_network_device_is_near_the_cards_below_the_same_switch() -> None:

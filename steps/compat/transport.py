@@ -62,13 +62,18 @@ def _way(machine: Machine, first: Accelerator, second: Accelerator, kind: str | 
         return "nvlink", None
     if any(guide.without_peers(card.name, card.architecture) is not None for card in (first, second)):
         return "memory", "policy"
-    if guest(machine):
+    if guest(machine) or _may_be_joined(machine, first, second):
         return "unknown", None
     if machine.firmware.iommu == "on":
         return "detour", "iommu"
     if _redirected(machine, first, second):
         return "detour", "acs"
     return _by_level(machine, kind)
+
+
+def _may_be_joined(machine: Machine, *cards: Accelerator) -> bool:
+    """Whether NVLink may join cards and the driver did not say: their way through the PCI tree tells nothing then."""
+    return not machine.told.nvlink and all(guide.without_nvlink(card) is None for card in cards)
 
 
 def _by_level(machine: Machine, kind: str | None) -> tuple[Way, Reason | None]:
@@ -129,10 +134,10 @@ def no_peers(machine: Machine, found: tuple[Accelerator, ...]) -> guide.NoPeers 
 def rdma(machine: Machine) -> tuple[Network, ...]:
     """Return the interfaces that InfiniBand or RoCE may run on.
 
-    Where the kernel's devices were looked at, RDMA devices stand among them; elsewhere a card's driver tells that it may be one.
+    Where nobody looked at the kernel's RDMA devices, a card's driver tells that it may be one.
     """
     named = {port.interface for port in machine.infiniband if port.interface}
-    drivers = () if any(one.device for one in machine.networks) else _RDMA_DRIVERS
+    drivers = () if machine.ranks.rdma is False else _RDMA_DRIVERS
     return tuple(one for one in machine.networks if one.kind == "infiniband" or one.driver in drivers or one.name in named)
 
 

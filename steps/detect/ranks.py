@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from steps.detect import infiniband
 from steps.detect.probes import Probes
 from steps.model.software import Firewall, NcclFile, Ranks
 
@@ -21,6 +22,7 @@ def ranks(host: Probes, memory_bytes: int | None) -> Ranks:
         firewall=firewall(host),
         files=_files(host),
         kept=_kept(host),
+        rdma=_rdma(host),
         peermem=_peermem(host),
     )
 
@@ -70,6 +72,14 @@ def _peermem(host: Probes) -> bool | None:
     if modules is None:
         modules = host.run(("lsmod",)).stdout if ("lsmod",) in host.host.recorded() else ""
     return bool(re.search(r"^(?:nvidia_peermem|nv_peer_mem)\s", modules, re.MULTILINE)) if modules else None
+
+
+def _rdma(host: Probes) -> bool | None:
+    """Return whether there are RDMA devices; `None` when nobody could look."""
+    devices = host.listdir(infiniband.RDMA)
+    if devices is None:
+        return False if host.exists(infiniband.RDMA) is False else None
+    return bool(devices)
 
 
 def _paths(host: Probes) -> tuple[str, ...]:

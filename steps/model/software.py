@@ -143,6 +143,8 @@ class Ranks(Record):
     files: tuple[NcclFile, ...] = ()
     kept: Mapping[str, Literal["unreadable", "encoding"]] = {}
     """Files of NCCL's that must not be written over: what stands in them could not be read, or not as UTF-8, and would be lost."""
+    rdma: bool | None = None
+    """Whether the kernel has RDMA devices."""
     peermem: bool | None = None
     """Whether the module is loaded by which InfiniBand cards reach GPU memory."""
 
