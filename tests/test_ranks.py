@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from steps import profiles
@@ -91,12 +92,16 @@ NFT = (CASES / "nftables.txt").read_text()
         ({}, {"ufw status verbose": "Status: inactive\n"}, None),
         ({}, {"firewall-cmd --list-all-zones": ZONES}, Firewall(tool="firewalld", active=True, drops=True, open=("ib0", "10.0.0.0/24"))),
         ({}, {"firewall-cmd --list-all-zones": "FirewallD is not running\n"}, None),
-        ({}, {"nft list ruleset": NFT}, Firewall(tool="nftables", active=True, drops=True, open=("10.0.0.0/24", "ib0"))),
+        (
+            {},
+            {"nft list ruleset": NFT},
+            Firewall(tool="nftables", active=True, drops=True, open=("10.0.0.0/24", "ib0"), chain="inet filter input"),
+        ),
         ({}, {"nft list ruleset": NFT.replace("policy drop", "policy accept")}, None),
         (
             {},
             {"nft list ruleset": NFT.replace("tcp dport 22 accept", "jump docker")},
-            Firewall(tool="nftables", active=True, open=("10.0.0.0/24", "ib0")),
+            Firewall(tool="nftables", active=True, open=("10.0.0.0/24", "ib0"), chain="inet filter input"),
         ),
         ({}, {"iptables -S INPUT": "-P INPUT ACCEPT\n"}, None),
         (
@@ -107,7 +112,7 @@ NFT = (CASES / "nftables.txt").read_text()
         (
             {"/etc/ufw/ufw.conf": "ENABLED=no\n"},
             {"nft list ruleset": NFT},
-            Firewall(tool="nftables", active=True, drops=True, open=("10.0.0.0/24", "ib0")),
+            Firewall(tool="nftables", active=True, drops=True, open=("10.0.0.0/24", "ib0"), chain="inet filter input"),
         ),
         ({}, {}, None),
     ],
@@ -267,6 +272,17 @@ def test_a_firewall_matters_more_once_an_interface_was_chosen_and_says_how_to_op
     # First what holds at once, then what keeps it: --permanent alone opens nothing before a reload.
     opened, _, kept = str(lasting.params["command"]).partition(" && ")
     assert (opened, kept) == ("firewall-cmd --zone=trusted --add-source=10.0.0.0/24", "firewall-cmd --runtime-to-permanent")
+
+
+def test_nftables_is_opened_in_the_chain_that_decides_here() -> None:
+    # As iptables of a newer distribution writes it, for both families.
+    listed = "".join(NFT.replace("inet filter", f"{family} filter").replace("chain input", "chain INPUT") for family in ("ip6", "ip"))
+    wall = firewall(host(commands={"nft list ruleset": listed}))
+    assert wall is not None
+    assert wall.chain == "ip filter INPUT"
+    found = transport.firewall(machine(ranks=Ranks(firewall=msgspec.structs.replace(wall, open=()))), Profile())
+    assert found is not None
+    assert found.params["command"] == "nft insert rule ip filter INPUT ip saddr 10.0.0.0/24 accept"
 
 
 CONF = "# ours\nNCCL_SOCKET_IFNAME=docker0\nNCCL_IB_DISABLE=1 # no IB\nNCCL_ALGO = Ring\nNCCL_NONSENSE=1\nthis sets nothing\n"

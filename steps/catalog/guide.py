@@ -79,7 +79,7 @@ class Gpudirect(Record):
 
 
 class FirewallTool(Record):
-    """How a firewall is told to let a whole subnet in; SUBNET stands for it."""
+    """How a firewall is told to let a whole subnet in; SUBNET stands for it, CHAIN for the chain of nftables that decides."""
 
     tool: str
     command: str

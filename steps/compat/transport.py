@@ -266,7 +266,7 @@ def firewall(machine: Machine, answers: Profile) -> Finding | None:
         source=_TROUBLE,
         tool=wall.tool,
         name=carrier.name,
-        command=command.replace("SUBNET", subnet or "SUBNET"),
+        command=command.replace("SUBNET", subnet or "SUBNET").replace("CHAIN", wall.chain or "CHAIN"),
     )
 
 

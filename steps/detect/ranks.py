@@ -164,8 +164,8 @@ def _nftables(host: Probes) -> Firewall | None:
     listed = host.run(NFTABLES)
     if listed.status not in (0, None) or not listed.stdout.strip():
         return None
-    chains = re.findall(r"^\s*chain \S+ \{\n(.*?)^\s*\}", listed.stdout, re.MULTILINE | re.DOTALL)
-    inputs = [chain for chain in chains if re.search(r"type filter hook input\b", chain)]
+    placed = {place: chain for place, chain in _chains(listed.stdout) if re.search(r"type filter hook input\b", chain)}
+    inputs = list(placed.values())
     if not inputs:
         return Firewall(tool="nftables", active=False)
     dropping = [
@@ -189,7 +189,18 @@ def _nftables(host: Probes) -> Firewall | None:
         active=bool(dropping or jumping),
         drops=True if dropping and not jumping else None if jumping else False,
         open=tuple(opened),
+        chain=next((place for place, chain in placed.items() if chain in (dropping or inputs) and not place.startswith("ip6 ")), None),
     )
+
+
+def _chains(ruleset: str) -> list[tuple[str, str]]:
+    """Return the chains of a ruleset with their family, table and name."""
+    tables = re.findall(r"^table (\S+ \S+) \{\n(.*?)^\}", ruleset, re.MULTILINE | re.DOTALL)
+    return [
+        (f"{table} {name}", rules)
+        for table, body in tables
+        for name, rules in re.findall(r"^\s*chain (\S+) \{\n(.*?)^\s*\}", body, re.MULTILINE | re.DOTALL)
+    ]
 
 
 def _iptables(host: Probes) -> Firewall | None:

@@ -129,6 +129,8 @@ class Firewall(Record):
     active: bool | None = None
     drops: bool | None = None
     open: tuple[str, ...] = ()
+    chain: str | None = None
+    """Of nftables: the chain that decides, by family, table and name."""
 
 
 class Ranks(Record):
