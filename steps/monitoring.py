@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steps.catalog import guide, stack
+from steps.catalog import guide, package_sources, stack
 from steps.compat import container_plan, driver_packages, persistence_plan, toolkit_plan
 from steps.compat.case import Case
 from steps.compat.findings import named
@@ -63,7 +63,7 @@ def _fabric(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
     kept = Case(machine, answers).driver.origin != "planned"
     if not machine.nvswitches or state in (None, "active", "activating", "reloading") or version is None or not kept:
         return ()
-    params: dict[str, Param] = {"state": state, "version": version, "branch": version.partition(".")[0]}
+    params: dict[str, Param] = {"state": state, "version": version, "package": _fabric_package(machine, answers, version.partition(".")[0])}
     because = (phrase("monitoring.because.switches", count=len(machine.nvswitches)), f"nvidia-fabricmanager: {state}", f"nvidia {version}")
     return (
         Finding(
@@ -76,6 +76,13 @@ def _fabric(machine: Machine, answers: Profile) -> tuple[Finding, ...]:
             source=driver_packages.FABRIC_GUIDE,
         ),
     )
+
+
+def _fabric_package(machine: Machine, answers: Profile, branch: str) -> str:
+    """Return what the fabric manager of a branch is called here."""
+    case, manager = Case(machine, answers), _manager(machine)
+    told = package_sources.fabric_package(manager, branch) if manager not in (None, "apt") else driver_packages.fabric_manager(case)
+    return told or f"nvidia-fabricmanager-{branch}"
 
 
 def _wanted(answers: Profile, one: guide.Tool) -> bool:

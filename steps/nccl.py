@@ -110,6 +110,11 @@ def _misleading(machine: Machine, answers: Profile) -> tuple[Network, ...]:
     return interfaces.misleading(machine, release)
 
 
+def _local(misled: tuple[Network, ...]) -> str:
+    """Return the end of a sentence's key where those that NCCL takes before all others have link-local addresses only."""
+    return "-local" if misled and all(interfaces.goes_first(one) and one.up for one in misled) else ""
+
+
 def _interface(machine: Machine, answers: Profile, network: Network, *, recommended: bool) -> Option:
     """Return the row of one interface."""
     finding = rules.on_interface(machine, network)
@@ -121,10 +126,10 @@ def _interface(machine: Machine, answers: Profile, network: Network, *, recommen
     known = interfaces.speed(machine, network)
     speed = measures.speed(known) if known else ""
     patch = {"nccl.interface": network.name}
-    others = ", ".join(one.name for one in _misleading(machine, answers)[:3])
-    sentence = phrase(
-        "nccl.explain.only" if recommended else f"nccl.explain.{tag}", name=network.name, others=others, master=network.master or "?"
-    )
+    misled = _misleading(machine, answers)
+    others = ", ".join(one.name for one in misled[:3])
+    why = f"only{_local(misled)}" if recommended else tag
+    sentence = phrase(f"nccl.explain.{why}", name=network.name, others=others, master=network.master or "?")
     return Option(
         value=network.name,
         label=_label(network.name, speed),
@@ -157,14 +162,15 @@ def _addresses(network: Network) -> tuple[Note, ...]:
 def _automatic(machine: Machine, answers: Profile, *, recommended: bool) -> Option:
     """Return the row that leaves the interface to NCCL."""
     patch = {"nccl.interface": nccl_conf.AUTO}
-    others = [one.name for one in _misleading(machine, answers)]
+    misled = _misleading(machine, answers)
+    others = ", ".join(one.name for one in misled[:3])
     return Option(
         value=nccl_conf.AUTO,
         label=phrase("nccl.row.auto"),
         short=phrase("nccl.row.auto-short"),
         mark="good",
         tag=phrase("nccl.tag.works"),
-        sentences=(phrase("nccl.explain.auto-wrong", others=", ".join(others[:3])) if others else phrase("nccl.explain.auto"),),
+        sentences=(phrase(f"nccl.explain.auto{_local(misled) or '-wrong'}", others=others) if misled else phrase("nccl.explain.auto"),),
         notes=nccl_rows.preview(machine, answered(answers, patch)),
         patch=patch,
         recommended=recommended,
@@ -216,9 +222,12 @@ def _infiniband(machine: Machine, answers: Profile) -> Option:
     """Return whether InfiniBand or RoCE is there; Space turns it off, and on again."""
     found = transport.rdma(machine)
     there = transport.has_rdma(machine)
-    finding = transport.no_infiniband(machine, answers)
-    tag = "turned-off" if answers.nccl.infiniband == "off" else "there" if there else "no-device" if machine.networks else "unknown"
-    mark: Mark = "good" if tag == "there" else "unknown" if tag == "unknown" else "info"
+    down = transport.infiniband_down(machine, answers)
+    bare = transport.roce_unaddressed(machine, answers)
+    finding = down or bare or transport.no_infiniband(machine, answers)
+    tag = "turned-off" if answers.nccl.infiniband == "off" else "down" if down else "there" if there else "no-device"
+    tag = "unknown" if tag == "no-device" and not machine.networks else tag
+    mark: Mark = "catch" if down or bare else "good" if tag == "there" else "unknown" if tag == "unknown" else "info"
     return Option(
         value="infiniband",
         label="InfiniBand",

@@ -9,7 +9,7 @@ import json
 import shlex
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from ipaddress import IPv4Interface, ip_interface
+from ipaddress import IPv4Interface, IPv6Interface, ip_interface
 from typing import TYPE_CHECKING, Any
 
 from steps import resources
@@ -133,9 +133,9 @@ def _networks(told: Any) -> tuple[Network, ...]:
 # --- judging --------------------------------------------------------------------------------------
 
 
-def _usable(node: Node, interface: str | None) -> list[tuple[str, IPv4Interface]]:
-    """Return the IPv4 addresses by which others may reach a machine, those of an interface that was asked for first."""
-    found: list[tuple[str, IPv4Interface]] = []
+def _usable(node: Node, interface: str | None) -> list[tuple[str, IPv4Interface | IPv6Interface]]:
+    """Return the addresses by which others may reach a machine, those of an interface that was asked for first, and IPv4 before IPv6."""
+    found: list[tuple[str, IPv4Interface | IPv6Interface]] = []
     for network in node.networks:
         if reason_against(network) is not None:
             continue
@@ -144,9 +144,9 @@ def _usable(node: Node, interface: str | None) -> list[tuple[str, IPv4Interface]
                 address = ip_interface(text)
             except ValueError:
                 continue
-            if isinstance(address, IPv4Interface) and not address.is_link_local:
+            if not address.is_link_local and not address.is_loopback:
                 found.append((network.name, address))
-    return sorted(found, key=lambda one: one[0] != interface)
+    return sorted(found, key=lambda one: (one[0] != interface, one[1].version))
 
 
 def meet(nodes: tuple[Node, ...], interface: str | None) -> Meeting | None:
@@ -154,8 +154,9 @@ def meet(nodes: tuple[Node, ...], interface: str | None) -> Meeting | None:
     usable = [_usable(node, interface) for node in nodes]
     for _, first in usable[0] if usable else ():
         chosen = [next((one for one in mine if one[1].network == first.network), None) for mine in usable]
-        if all(one is not None for one in chosen):
-            picked = [one for one in chosen if one is not None]
+        picked = [one for one in chosen if one is not None]
+        # The same address on two machines is a network that each has for itself: of a bridge, of a BMC.
+        if len({address.ip for _, address in picked}) == len(nodes):
             return Meeting(
                 addresses=tuple(str(address.ip) for _, address in picked),
                 interfaces=tuple(name for name, _ in picked),
@@ -234,5 +235,10 @@ def launch_line(meeting: Meeting, rank: int, processes: int, script: str) -> tup
     return (
         "env", f"NCCL_SOCKET_IFNAME={meeting.interfaces[rank]}", f"GLOO_SOCKET_IFNAME={meeting.interfaces[rank]}",
         "torchrun", "--nnodes", str(len(meeting.addresses)), "--nproc-per-node", str(processes), "--node-rank", str(rank),
-        "--rdzv-backend", "c10d", "--rdzv-endpoint", f"{meeting.addresses[0]}:{PORT}", script,
+        "--rdzv-backend", "c10d", "--rdzv-endpoint", f"{_in_brackets(meeting.addresses[0])}:{PORT}", script,
     )  # fmt: skip
+
+
+def _in_brackets(address: str) -> str:
+    """Return an address as a port may follow it."""
+    return f"[{address}]" if ":" in address else address

@@ -70,11 +70,14 @@ def imports(host: Host, interpreter: str, wanted: Mapping[str, str], *, gpus: in
     return tuple(rungs)
 
 
-def speed(host: Host, interpreter: str, cards: tuple[Accelerator, ...], *, gpus: int, burn: int = 0) -> tuple[Rung, ...]:
+def speed(
+    host: Host, interpreter: str, cards: tuple[Accelerator, ...], *, gpus: int, burn: int = 0, bridged: bool = False
+) -> tuple[Rung, ...]:
     """Return what PyTorch reaches: cuDNN, half precision, copies between cards, all-reduce; with `burn`, so many seconds of full load.
 
     Where it sees fewer than so many GPUs, or cannot count them, the first rung fails and nothing is measured.
-    An all-reduce is judged where a source says what such a machine reaches, and is a figure elsewhere.
+    An all-reduce is judged where a source says what such a machine reaches, and is a figure elsewhere; `bridged` says that the
+    driver shows NVLink between cards.
     """
     argv = ("--limit", str(RANK_SECONDS), "--gpus", str(gpus))
     result = _run(host, interpreter, "verify_speed.py", argv)
@@ -90,7 +93,7 @@ def speed(host: Host, interpreter: str, cards: tuple[Accelerator, ...], *, gpus:
     for name in _MEASURES:
         line = lines.get(name)
         rung = _rung(name, line) if line is not None else Rung(id=name, state="failed", because=_ending(result))
-        rungs.append(_reached(rung, cards) if name == "bandwidth" else rung)
+        rungs.append(_reached(rung, cards, bridged=bridged) if name == "bandwidth" else rung)
     return (*rungs, *((_burn(host, interpreter, int(lines.get("seen", {}).get("value", gpus)), burn),) if burn else ()))
 
 
@@ -102,9 +105,9 @@ def _burn(host: Host, interpreter: str, gpus: int, seconds: int) -> Rung:
     return _one(host, interpreter, "burn", "verify_burn.py", *argv, seconds=_ALL_SECONDS + seconds)
 
 
-def _reached(rung: Rung, cards: tuple[Accelerator, ...]) -> Rung:
+def _reached(rung: Rung, cards: tuple[Accelerator, ...], *, bridged: bool) -> Rung:
     """Return the rung of the all-reduce, failed where machines like this one reach more."""
-    row = bandwidth.all_reduce(tuple(card.name or "" for card in cards)) if rung.state == "passed" else None
+    row = bandwidth.all_reduce(tuple(card.name or "" for card in cards), bridged=bridged) if rung.state == "passed" else None
     if row is None or rung.value is None:
         return rung
     if rung.value >= row.least:

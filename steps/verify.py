@@ -378,7 +378,8 @@ def _environment(host: Host, trial: Trial, broken: str | None) -> tuple[Rung, ..
     if "torch" in wanted:
         rungs += proof.torch(host, place.python, wanted["torch"], trial.answers.frameworks.get("variant"), gpus=_expected(trial))
         if rungs[-1].id != "torch":
-            rungs += proof.speed(host, place.python, trial.gpus, gpus=on_gpus, burn=trial.burn)
+            bridged = any(one.kind.startswith("NV") for one in trial.machine.links)
+            rungs += proof.speed(host, place.python, trial.gpus, gpus=on_gpus, burn=trial.burn, bridged=bridged)
     rungs += proof.imports(host, place.python, {name: one for name, one in wanted.items() if name != "torch"}, gpus=on_gpus)
     return tuple(rungs)
 

@@ -548,6 +548,22 @@ def test_the_cards_below_a_bond_or_bridge_are_known_through_every_floor_and_a_me
     }
 
 
+def test_the_cards_below_a_vlan_are_known_through_the_bond_it_lies_over() -> None:
+    at = "/sys/class/net"
+    told = [
+        *TOLD[1:4],
+        {"ifname": "bond0", "addr_info": []},
+        {"ifname": "bond0.100", "link": "bond0", "addr_info": [{"local": "10.0.0.5", "prefixlen": 24}]},
+        {"ifname": "veth8", "link": "veth9", "addr_info": []},
+        {"ifname": "veth9", "link": "veth8", "addr_info": []},
+    ]
+    files = {f"{at}/{one['ifname']}/type": "1\n" for one in told} | {f"{at}/ens1f0/device/vendor": "0x15b3\n"}
+    links = {f"{at}/{one['ifname']}": f"../../devices/virtual/net/{one['ifname']}" for one in told if one["ifname"] != "ens1f0"}
+    host = captured(files=files, links=links, dirs=[], commands={"ip -j addr": {"status": 0, "stdout": json.dumps(told)}})
+    found = {one.name: one.carriers for one in networks.networks(Probes(host), ())}
+    assert (found["bond0.100"], found["veth8"], found["veth9"]) == (("ens1f0",), (), ())
+
+
 @pytest.mark.parametrize(
     ("text", "stream"),
     [

@@ -340,15 +340,33 @@ def test_an_ordinary_folder_is_not_turned_into_an_environment(tmp_path: Path, fi
     assert (str(folder) in ended.stderr) is not free
 
 
-def looked(path: str, *, line: str = LINE, needs: int | None = None, nobody: bool = False) -> tuple[int, str]:
-    """Return how the look at a folder ends, for an owner of nothing when `nobody` looks."""
+def looked(path: str, *, line: str = LINE, needs: int | None = None, nobody: bool = False, before: tuple[str, ...] = ()) -> tuple[int, str]:
+    """Return how the look at a folder ends, for an owner of nothing when `nobody` looks; `before` is what runs it."""
     profile = Profile(environment=EnvironmentAnswers(path=path, python=line))
     fetch = Installer(uv="/u/uv", pythons={line: sys.executable}, home=HOME, own_python="/usr/bin/python3")
     look = python.environment(Machine(), profile, ("six==1.17.0",), Target(installer=fetch), disk_bytes=needs)[0]
     assert isinstance(look, Run)
     user = 65534 if nobody and os.geteuid() == 0 else None
-    ended = subprocess.run(look.argv, capture_output=True, text=True, check=False, user=user, cwd="/")
+    ended = subprocess.run((*before, *look.argv), capture_output=True, text=True, check=False, user=user, cwd="/")
     return ended.returncode, ended.stderr
+
+
+@pytest.mark.parametrize(("option", "says"), [("noexec", "no library could be loaded from it"), ("ro", "mounted read-only")])
+def test_a_disk_that_no_library_can_be_loaded_from_or_written_to_is_named_before_anything_is_fetched(
+    tmp_path: Path, option: str, says: str
+) -> None:
+    if os.geteuid() or shutil.which("unshare") is None:
+        pytest.skip("needs root and unshare")
+    mounted = ("unshare", "-m", "sh", "-c", f'mount -t tmpfs -o {option} tmpfs "$0" && exec "$@"', str(tmp_path))
+    code, said = looked(str(tmp_path / "dl"), before=mounted)
+    assert (code, says in said) == (1, True), said
+    assert looked(str(tmp_path / "dl"))[0] == 0
+
+
+def test_a_folder_below_a_link_that_leads_nowhere_is_named(tmp_path: Path) -> None:
+    (tmp_path / "data").symlink_to(tmp_path / "gone")
+    code, said = looked(str(tmp_path / "data" / "dl"))
+    assert (code, f"{tmp_path}/data is a link that leads nowhere" in said) == (1, True), said
 
 
 @pytest.mark.parametrize("marker", [("pyvenv.cfg", "version = 3.9.2\n"), ("conda-meta/python-3.9.18-h0_0_cpython.json", "{}")])

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from steps import nccl
+from steps.catalog import stack
 from steps.compat import interfaces, nccl_conf, transport
 from steps.model.action import FileIs, Write
 from steps.model.choice import Option
@@ -14,6 +15,7 @@ from steps.model.hardware import Accelerator, Link, Network
 from steps.model.machine import Machine
 from steps.model.plan import Target
 from steps.model.profile import NcclAnswers, Profile, answered
+from steps.model.software import Told
 from steps.text import Language, say, say_finding
 
 CARD = Accelerator(vendor="nvidia", name="NVIDIA GeForce RTX 4090", chip="AD102", architecture="ada", pci_id="10de:2684")
@@ -82,8 +84,15 @@ def test_nccl_is_left_to_choose_where_it_would_take_no_interface_that_leads_nowh
     assert [option.value for option in options(LAB) if option.recommended] == ["auto"]
 
 
+VIRBR0 = Network(name="virbr0", kind="virtual", up=True, addresses=("192.168.122.1/24",))
+
+
+def with_networks(*more: Network) -> Machine:
+    return msgspec.structs.replace(LAB, networks=(*LAB.networks, *more))
+
+
 def test_the_fastest_real_card_is_recommended_where_nccl_would_take_a_virtual_one_too() -> None:
-    bridged = msgspec.structs.replace(LAB, networks=(*LAB.networks, Network(name="virbr0", kind="virtual", up=True)))
+    bridged = with_networks(VIRBR0)
     best = interfaces.best_interface(bridged)
     assert best is not None
     assert best.name == "eno1np0"
@@ -93,7 +102,7 @@ def test_the_fastest_real_card_is_recommended_where_nccl_would_take_a_virtual_on
 
 
 def test_the_bridge_of_virtual_machines_counts_until_the_nccl_that_runs_is_known_to_leave_it_alone() -> None:
-    bridged = msgspec.structs.replace(LAB, networks=(*LAB.networks, Network(name="virbr0", kind="virtual", up=True)))
+    bridged = with_networks(VIRBR0)
     assert [one.name for one in interfaces.misleading(bridged)] == ["virbr0"]
     assert [one.name for one in interfaces.misleading(bridged, "2.18.1")] == ["virbr0"]
     assert interfaces.misleading(bridged, "2.30.7") == ()
@@ -101,6 +110,46 @@ def test_the_bridge_of_virtual_machines_counts_until_the_nccl_that_runs_is_known
     assert [option.value for option in options(bridged, planned) if option.recommended] == ["auto"]
     older = answered(Profile(), {"frameworks.torch": "2.1.0", "frameworks.variant": "cu121"})
     assert [option.value for option in options(bridged, older) if option.recommended] == ["eno1np0"]
+
+
+IDLE = Network(name="br-0123456789ab", kind="virtual", up=False, addresses=("172.20.0.1/16",))
+
+
+def test_a_bridge_without_a_cable_leads_older_releases_astray_and_newer_ones_not() -> None:
+    idle = with_networks(IDLE)
+    assert [one.name for one in interfaces.misleading(idle, "2.27.7")] == ["br-0123456789ab"]
+    assert interfaces.misleading(idle, "2.28.3") == ()
+    assert interfaces.misleading(with_networks(msgspec.structs.replace(IDLE, addresses=())), "2.27.7") == ()
+
+
+def test_where_one_is_called_like_infiniband_nccl_takes_no_other_and_no_bridge_misleads_it() -> None:
+    ib0 = Network(name="ib0", kind="infiniband", up=True, speed_mbps=200_000, addresses=("10.9.0.1/24",))
+    both = with_networks(VIRBR0, ib0)
+    assert [one.name for one in interfaces.picked(both)] == ["ib0"]
+    assert interfaces.misleading(both) == ()
+    assert [option.value for option in options(both) if option.recommended] == ["auto"]
+
+
+def test_infiniband_with_a_link_local_address_only_keeps_nccl_from_the_card_that_has_a_network() -> None:
+    ib0 = Network(name="ib0", kind="infiniband", up=True, speed_mbps=200_000, addresses=("fe80::b80f:e9ff:fe0b:4fc1/64",))
+    lone = with_networks(ib0)
+    assert [one.name for one in interfaces.misleading(lone, "2.32.3")] == ["ib0"]
+    chosen = next(option for option in options(lone) if option.recommended)
+    assert chosen.value == "eno1np0"
+    assert say("en", chosen.sentences[0]) == (
+        "The fastest card with an address of a network. Left alone, NCCL would take ib0, with a link-local one."
+    )
+    automatic = next(option for option in options(lone) if option.value == "auto")
+    assert "has a link-local address only" in say("en", automatic.sentences[0])
+
+
+@pytest.mark.parametrize(("value", "names"), [("eno1np0, enp5s0", ["eno1np0"]), ("=enp5s0:4000,lo", ["lo", "enp5s0"]), ("^lo", [])])
+def test_a_value_names_what_nccl_takes_from_it_blanks_and_ports_as_it_does(value: str, names: list[str]) -> None:
+    assert [one.name for one in interfaces.matching(LAB, value)] == names
+
+
+def test_a_name_of_one_letter_is_written_exactly_for_alone_it_counts_as_none() -> None:
+    assert text(Machine(networks=(Network(name="x", kind="ethernet", up=True),)), interface="x") == "NCCL_SOCKET_IFNAME==x\n"
 
 
 @pytest.mark.parametrize(
@@ -119,6 +168,15 @@ def test_the_bridge_of_virtual_machines_counts_until_the_nccl_that_runs_is_known
 )
 def test_a_variable_that_an_nccl_reads_is_not_called_unknown(name: str) -> None:
     assert "nccl-unknown-variable" not in found(extra={name: "1"})
+
+
+def test_what_is_offered_for_a_variable_is_read_by_every_release_that_knows_it() -> None:
+    known = stack.nccl_variables()
+    # The policies have names since 2.29 only: 2.27 takes EFFICIENCY for 0.
+    assert (known["NCCL_CTA_POLICY"].since, known["NCCL_CTA_POLICY"].plain) == ("2.27", ("0", "1", "2"))
+    # Before 2.32 this level means silence.
+    assert "ATTN" not in known["NCCL_DEBUG"].plain
+    assert known["NCCL_PXN_C2C"].default == "1 (since 2.28; 0 in 2.27)"
 
 
 def test_of_a_name_that_the_tables_lack_nothing_but_that_is_said() -> None:
@@ -159,7 +217,22 @@ def test_a_bond_over_cards_is_recommended_and_neither_its_members_nor_a_port_wit
 def test_a_bridge_over_cards_is_no_network_of_containers_whatever_it_is_called() -> None:
     bridge = Network(name="br-lan", kind="virtual", up=True, addresses=("10.2.0.5/24",), carriers=("eno1",))
     assert interfaces.reason_against(bridge) is None
-    assert interfaces.reason_against(msgspec.structs.replace(bridge, carriers=())) == "containers"
+    assert interfaces.reason_against(msgspec.structs.replace(bridge, name="br-0123456789ab", carriers=())) == "containers"
+
+
+def test_a_bridge_of_open_vswitch_is_not_taken_for_dockers_for_it_may_carry_the_machines_own_network() -> None:
+    exterior = Network(name="br-ex", kind="virtual", up=True, addresses=("10.2.0.5/24",))
+    card = Network(name="eno1", kind="ethernet", up=True, speed_mbps=25_000, master="ovs-system")
+    machine = msgspec.structs.replace(LAB, networks=(exterior, card))
+    said = {option.value: (option.mark, [one.code for one in option.findings]) for option in options(machine)}
+    assert said["br-ex"] == ("catch", [])
+    assert interfaces.misleading(machine) == ()
+
+
+def test_a_bmcs_usb_network_leads_nccl_astray_where_another_card_has_a_network() -> None:
+    bmc = Network(name="usb0", kind="ethernet", driver="cdc_ether", up=True, addresses=("169.254.3.1/24",))
+    assert [one.name for one in interfaces.misleading(with_networks(bmc), "2.32.3")] == ["usb0"]
+    assert interfaces.misleading(Machine(networks=(bmc,))) == ()
 
 
 def test_without_any_address_known_the_fastest_card_that_is_up_is_taken() -> None:
@@ -252,7 +325,7 @@ def test_no_infiniband_is_a_remark_for_several_gpus_and_not_said_of_a_card_that_
 )
 def test_geforce_cards_since_turing_copy_through_memory_unless_nvlink_joins_them(name: str, chip: str, architecture: str, way: str) -> None:
     card = Accelerator(vendor="nvidia", name=name, chip=chip, architecture=architecture)
-    apart = Machine(accelerators=(card, card), links=(Link(a=0, b=1, kind="PHB"),))
+    apart = Machine(accelerators=(card, card), links=(Link(a=0, b=1, kind="PIX"),), told=Told(nvlink=True))
     assert [one.way for one in transport.pairs(apart)] == [way]
     joined = msgspec.structs.replace(apart, links=(Link(a=0, b=1, kind="NV4"),))
     assert [one.way for one in transport.pairs(joined)] == ["nvlink"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,8 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steps.compat import nccl_file
+from steps.compat import interfaces, nccl_file
 from steps.compat.nccl_file import Fault
+from steps.model.hardware import Network
+from steps.model.machine import Machine
 
 CASES: tuple[tuple[str, str, dict[str, str], tuple[Fault, ...], dict[str, str]], ...] = (
     # name, text, what NCCL takes, the first faulty line's faults, what is written once the line is mended
@@ -50,6 +53,14 @@ CASES: tuple[tuple[str, str, dict[str, str], tuple[Fault, ...], dict[str, str]],
     ("blank line", "\n\nNCCL_DEBUG=WARN\n", {"NCCL_DEBUG": "WARN"}, (), {}),
     ("value with =", "NCCL_IB_HCA==mlx5_0:1\n", {"NCCL_IB_HCA": "=mlx5_0:1"}, (), {}),
     ("list", "NCCL_SOCKET_IFNAME=^docker,lo\n", {"NCCL_SOCKET_IFNAME": "^docker,lo"}, (), {}),
+    (
+        "list with blanks",
+        "NCCL_SOCKET_IFNAME=eth0, eth1\n",
+        {"NCCL_SOCKET_IFNAME": "eth0, eth1"},
+        ("blanks",),
+        {"NCCL_SOCKET_IFNAME": "eth0,eth1"},
+    ),
+    ("blanks on purpose", "NCCL_DEBUG_TIMESTAMP_FORMAT=[%F, %T] \n", {"NCCL_DEBUG_TIMESTAMP_FORMAT": "[%F, %T] "}, (), {}),
 )
 """What every library reads alike; carriage returns and comments in the first column differ by release and are tried below."""
 
@@ -185,3 +196,34 @@ def _version(library: Path) -> tuple[int, ...]:
     """Return the version that the package beside a library says."""
     (found,) = library.parents[3].glob("nvidia_nccl_cu12-*.dist-info")
     return tuple(int(part) for part in found.name.split("-")[1].removesuffix(".dist").split(".")[:2])
+
+
+# --- the interface that a real library takes ---------------------------------------------------------
+
+USE = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).ncclGetUniqueId(ctypes.create_string_buffer(128))"
+WIRED = """
+ip link set lo up
+ip link add eth1 type veth peer name far1 && ip addr add 10.1.0.5/24 dev eth1 && ip link set eth1 up
+ip link add eth0 type veth peer name far0 && ip link set far0 up && ip addr add 10.0.0.5/24 dev eth0 && ip link set eth0 up
+"""
+"""eth1 has an address and no cable, and comes first; eth0 has both."""
+FABRIC = "ip link add ib0 type veth peer name far2 && ip link set far2 up && ip addr add 10.9.0.5/24 dev ib0 && ip link set ib0 up\n"
+ETH1 = Network(name="eth1", kind="ethernet", up=False, addresses=("10.1.0.5/24",))
+ETH0 = Network(name="eth0", kind="ethernet", up=True, addresses=("10.0.0.5/24",))
+IB0 = Network(name="ib0", kind="infiniband", up=True, addresses=("10.9.0.5/24",))
+
+
+@pytest.mark.net
+@pytest.mark.parametrize("library", REAL, indirect=True)
+@pytest.mark.parametrize(
+    ("wires", "networks"), [(WIRED, (ETH1, ETH0)), (WIRED + FABRIC, (ETH1, ETH0, IB0))], ids=["ethernet", "infiniband"]
+)
+def test_a_real_nccl_takes_by_itself_the_interface_that_we_say(library: Path, wires: str, networks: tuple[Network, ...]) -> None:
+    script = wires + 'sleep 0.3\nexec "$@"'
+    argv = ("unshare", "-n", "sh", "-c", script, "sh", sys.executable, "-I", "-c", USE, str(library))
+    kept = {"PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin", "HOME": "/nonexistent", "NCCL_DEBUG": "INFO"}
+    done = subprocess.run(argv, check=True, capture_output=True, text=True, env=kept, timeout=60)
+    used = re.search(r"Bootstrap ?: Using (\w+):", done.stdout + done.stderr)
+    assert used is not None, done.stdout + done.stderr
+    release = ".".join(map(str, _version(library)))
+    assert interfaces.picked(Machine(networks=networks), release)[0].name == used[1]

@@ -115,6 +115,26 @@ def test_machines_without_a_common_network_do_not_meet() -> None:
     assert "a: 10.0.0.1/24; b: 10.0.1.1/24" in say("en", nodes.subnets(apart, None, None).because)
 
 
+def test_machines_with_ipv6_alone_meet_there_and_ipv4_goes_first_where_both_are() -> None:
+    six = (node("a", "2001:db8:1::a/64", "fe80::1/64"), node("b", "2001:db8:1::b/64", "fe80::1/64"))
+    meeting = nodes.meet(six, None)
+    assert meeting is not None
+    assert (meeting.addresses, meeting.subnet) == (("2001:db8:1::a", "2001:db8:1::b"), "2001:db8:1::/64")
+    assert "[2001:db8:1::a]:29500" in nodes.launch_line(meeting, 1, 4, "train.py")
+    both = (node("a", "2001:db8:1::a/64", "10.0.0.1/24"), node("b", "2001:db8:1::b/64", "10.0.0.2/24"))
+    chosen = nodes.meet(both, None)
+    assert chosen is not None
+    assert chosen.addresses == ("10.0.0.1", "10.0.0.2")
+
+
+def test_an_address_that_each_machine_has_for_itself_is_no_network_between_them() -> None:
+    alike = (node("a", "10.88.0.1/16", "10.0.0.1/24"), node("b", "10.88.0.1/16", "10.0.0.2/24"))
+    meeting = nodes.meet(alike, None)
+    assert meeting is not None
+    assert meeting.subnet == "10.0.0.0/24"
+    assert nodes.meet((node("a", "10.88.0.1/16"), node("b", "10.88.0.1/16")), None) is None
+
+
 def test_the_line_that_starts_a_job_names_the_interface_and_where_the_ranks_meet() -> None:
     meeting = Meeting(addresses=("10.0.0.1", "10.0.0.2"), interfaces=("eth0", "eno1"), subnet="10.0.0.0/24")
     assert nodes.launch_line(meeting, 1, 4, "train.py") == (

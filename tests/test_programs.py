@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -58,6 +58,7 @@ def test_a_node_says_what_timed_out_under_every_python(line: str, deaf: int) -> 
 
     assert said("connect", "127.0.0.1", str(deaf), "0.5") == "error 110 ETIMEDOUT"
     assert said("listen", "127.0.0.1", "0", "0.2") == "nobody"
+    assert said("listen", "::1", "0", "0.2") == "nobody"
 
 
 def test_a_slow_link_is_measured_with_a_smaller_message_and_a_fast_one_with_the_largest(measuring: ModuleType) -> None:
@@ -118,6 +119,7 @@ def test_a_count_that_crashes_or_hangs_is_no_count_of_zero(tmp_path: Path, count
 def test_a_gpu_that_goes_between_the_count_and_a_rung_breaks_the_rung(measuring: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     class Gone:
         float32 = "torch.float32"
+        version = SimpleNamespace(hip=None)
 
         class cuda:  # noqa: N801 - PyTorch's own name
             @staticmethod
@@ -125,7 +127,7 @@ def test_a_gpu_that_goes_between_the_count_and_a_rung_breaks_the_rung(measuring:
                 return False
 
             @staticmethod
-            def is_bf16_supported() -> bool:
+            def get_device_capability() -> tuple[int, int]:
                 raise RuntimeError("No CUDA GPUs are available")
 
     monkeypatch.setitem(sys.modules, "torch", Gone)
@@ -135,6 +137,26 @@ def test_a_gpu_that_goes_between_the_count_and_a_rung_breaks_the_rung(measuring:
     assert (training.device_of(), training.gpus()) == ("cuda:0", 2)
     with pytest.raises(RuntimeError, match="No CUDA GPUs"):
         measuring.half_precision(gpu=True)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "capability", "hip", "half"),
+    [
+        (True, (9, 0), None, "bfloat16"),
+        (True, (8, 0), None, "bfloat16"),
+        (True, (7, 5), None, "float16"),
+        (True, (9, 0), "6.4", "bfloat16"),
+        (False, (0, 0), None, "bfloat16"),
+    ],
+    ids=["H100", "A100", "T4", "MI300X", "processor"],
+)
+def test_half_precision_is_one_that_the_card_has_and_does_not_imitate(
+    measuring: ModuleType, monkeypatch: pytest.MonkeyPatch, gpu: bool, capability: tuple[int, int], hip: str | None, half: str
+) -> None:
+    cuda = SimpleNamespace(get_device_capability=lambda: capability, is_bf16_supported=lambda: True)
+    torch = SimpleNamespace(cuda=cuda, version=SimpleNamespace(hip=hip), bfloat16="bfloat16", float16="float16")
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    assert measuring.half_type(gpu=gpu) == half
 
 
 def test_a_checkpoint_is_on_the_disk_before_it_takes_the_old_ones_place_and_its_name_after(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from steps import profiles
@@ -13,10 +14,11 @@ from steps.compat import nccl, nccl_conf, transport
 from steps.detect.probes import Probes
 from steps.detect.ranks import firewall, ranks
 from steps.host.captured import Capture, CapturedHost, Encoded, Recorded
-from steps.model.hardware import Accelerator, Bridge, Firmware, InfinibandPort, Link, Network
+from steps.host.rooted import RootedHost
+from steps.model.hardware import Accelerator, InfinibandPort, Network
 from steps.model.machine import Machine
 from steps.model.profile import NcclAnswers, Profile
-from steps.model.software import Driver, Firewall, NcclFile, Os, Ranks
+from steps.model.software import Driver, Firewall, NcclFile, Os, Ranks, Told
 
 GIB = 1 << 30
 
@@ -90,12 +92,16 @@ NFT = (CASES / "nftables.txt").read_text()
         ({}, {"ufw status verbose": "Status: inactive\n"}, None),
         ({}, {"firewall-cmd --list-all-zones": ZONES}, Firewall(tool="firewalld", active=True, drops=True, open=("ib0", "10.0.0.0/24"))),
         ({}, {"firewall-cmd --list-all-zones": "FirewallD is not running\n"}, None),
-        ({}, {"nft list ruleset": NFT}, Firewall(tool="nftables", active=True, drops=True, open=("10.0.0.0/24", "ib0"))),
+        (
+            {},
+            {"nft list ruleset": NFT},
+            Firewall(tool="nftables", active=True, drops=True, open=("10.0.0.0/24", "ib0"), chain="inet filter input"),
+        ),
         ({}, {"nft list ruleset": NFT.replace("policy drop", "policy accept")}, None),
         (
             {},
             {"nft list ruleset": NFT.replace("tcp dport 22 accept", "jump docker")},
-            Firewall(tool="nftables", active=True, open=("10.0.0.0/24", "ib0")),
+            Firewall(tool="nftables", active=True, open=("10.0.0.0/24", "ib0"), chain="inet filter input"),
         ),
         ({}, {"iptables -S INPUT": "-P INPUT ACCEPT\n"}, None),
         (
@@ -106,7 +112,7 @@ NFT = (CASES / "nftables.txt").read_text()
         (
             {"/etc/ufw/ufw.conf": "ENABLED=no\n"},
             {"nft list ruleset": NFT},
-            Firewall(tool="nftables", active=True, drops=True, open=("10.0.0.0/24", "ib0")),
+            Firewall(tool="nftables", active=True, drops=True, open=("10.0.0.0/24", "ib0"), chain="inet filter input"),
         ),
         ({}, {}, None),
     ],
@@ -128,6 +134,50 @@ def test_the_files_that_nccl_reads_are_found_and_the_module_for_infiniband() -> 
     assert ranks(host(), None) == Ranks()
 
 
+@pytest.mark.parametrize(
+    ("files", "commands", "rdma"),
+    [
+        ({"/sys/class/infiniband/mlx5_0/node_type": "1: CA\n"}, {}, True),
+        ({}, {}, None),
+    ],
+)
+def test_rdma_devices_are_known_where_somebody_looked(files: dict[str, str], commands: dict[str, str], rdma: bool | None) -> None:
+    assert ranks(host(files, commands), None).rdma is rdma
+
+
+def test_a_running_system_without_rdma_devices_is_known_to_have_none(tmp_path: Path) -> None:
+    class Bare(RootedHost):
+        def listdir(self, path: str) -> tuple[str, ...] | None:
+            return None
+
+        def exists(self, path: str) -> bool | None:
+            return False
+
+    assert ranks(Probes(Bare(str(tmp_path), host().host)), None).rdma is False
+
+
+def test_a_file_that_cannot_be_read_as_text_is_known_to_be_there(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    conf = tmp_path / "etc/nccl.conf"
+    conf.mkdir()
+    assert ranks(Probes(RootedHost(str(tmp_path), host().host)), None).kept == {"/etc/nccl.conf": "unreadable"}
+    conf.rmdir()
+    conf.write_bytes("# 主网口\nNCCL_DEBUG=WARN\n".encode("gbk"))
+    assert ranks(Probes(RootedHost(str(tmp_path), host().host)), None).kept == {"/etc/nccl.conf": "encoding"}
+    conf.write_text("# 主网口\nNCCL_DEBUG=WARN\n")
+    assert ranks(Probes(RootedHost(str(tmp_path), host().host)), None).kept == {}
+
+
+@pytest.mark.parametrize(("reason", "left_alone"), [("unreadable", "warning"), ("encoding", None)])
+def test_nothing_is_written_over_a_file_that_could_not_be_read_as_text(reason: str, left_alone: str | None) -> None:
+    found = machine(ranks=Ranks(kept={"/etc/nccl.conf": reason}))  # type: ignore[dict-item]
+    asked = Profile(nccl=NcclAnswers(debug="WARN"))
+    assert nccl_conf.conf_text(found, asked) is None
+    assert nccl_conf.conf_text(found, asked, "/home/ann/.nccl.conf") == "NCCL_DEBUG=WARN\n"
+    assert codes(found, debug="WARN")["nccl-file-kept"] == "error"
+    assert codes(found).get("nccl-file-kept") == left_alone
+
+
 # --- what is said of it -----------------------------------------------------------------------------
 
 H100 = Accelerator(
@@ -141,7 +191,7 @@ PORT = InfinibandPort(device="mlx5_0", port=1, link_layer="InfiniBand", state="a
 
 
 def machine(card: Accelerator = H100, *, count: int = 2, **facts: Any) -> Machine:
-    return Machine(**{"accelerators": (card,) * count, "networks": (ENO1,), **facts})
+    return Machine(**{"accelerators": (card,) * count, "networks": (ENO1,), "told": Told(nvlink=True), **facts})
 
 
 def codes(found: Machine, **answers: Any) -> dict[str, str]:
@@ -224,6 +274,17 @@ def test_a_firewall_matters_more_once_an_interface_was_chosen_and_says_how_to_op
     assert (opened, kept) == ("firewall-cmd --zone=trusted --add-source=10.0.0.0/24", "firewall-cmd --runtime-to-permanent")
 
 
+def test_nftables_is_opened_in_the_chain_that_decides_here() -> None:
+    # As iptables of a newer distribution writes it, for both families.
+    listed = "".join(NFT.replace("inet filter", f"{family} filter").replace("chain input", "chain INPUT") for family in ("ip6", "ip"))
+    wall = firewall(host(commands={"nft list ruleset": listed}))
+    assert wall is not None
+    assert wall.chain == "ip filter INPUT"
+    found = transport.firewall(machine(ranks=Ranks(firewall=msgspec.structs.replace(wall, open=()))), Profile())
+    assert found is not None
+    assert found.params["command"] == "nft insert rule ip filter INPUT ip saddr 10.0.0.0/24 accept"
+
+
 CONF = "# ours\nNCCL_SOCKET_IFNAME=docker0\nNCCL_IB_DISABLE=1 # no IB\nNCCL_ALGO = Ring\nNCCL_NONSENSE=1\nthis sets nothing\n"
 FILED = machine(
     networks=(ENO1, Network(name="docker0", kind="virtual", up=True)), ranks=Ranks(files=(NcclFile(path="/etc/nccl.conf", text=CONF),))
@@ -260,63 +321,6 @@ def test_a_persons_own_file_that_overrules_the_systems_is_named() -> None:
     assert codes(own, debug="WARN")["nccl-user-file-first"] == "warning"
     assert "nccl-user-file-first" not in codes(own)
     assert "nccl-user-file-first" not in codes(own, p2p="off")
-
-
-# --- the ways between cards -------------------------------------------------------------------------
-
-
-def switched(address: str, *, redirects: bool = False) -> tuple[Accelerator, tuple[Bridge, ...]]:
-    card = Accelerator(
-        address=f"0000:{address}:00.0",
-        vendor="nvidia",
-        name="NVIDIA A100",
-        architecture="ampere",
-        bridges=("0000:00:01.0", "0000:01:00.0", f"0000:02:{address}.0"),
-    )
-    return card, (Bridge(address=f"0000:02:{address}.0", redirects=redirects),)
-
-
-@pytest.mark.parametrize(
-    ("card", "kind", "facts", "way", "reason"),
-    [
-        (H100, "NV18", {}, "nvlink", None),
-        (GEFORCE, "PHB", {}, "memory", "policy"),
-        (H100, "PIX", {}, "pcie", None),
-        (H100, "PIX", {"firmware": Firmware(iommu="on")}, "detour", "iommu"),
-        (H100, "PIX", {"firmware": Firmware(iommu="passthrough")}, "pcie", None),
-        (H100, "SYS", {}, "unknown", "sockets"),
-        (H100, "PHB", {"os": Os(virtualization="kvm")}, "unknown", None),
-        (H100, None, {}, "unknown", None),
-    ],
-)
-def test_a_pair_goes_the_way_that_the_facts_allow(
-    card: Accelerator, kind: str | None, facts: dict[str, Any], way: str, reason: str | None
-) -> None:
-    found = machine(card, links=(Link(a=0, b=1, kind=kind),) if kind else (), **facts)
-    (pair,) = transport.pairs(found)
-    assert (pair.way, pair.reason) == (way, reason)
-
-
-@pytest.mark.parametrize(("redirects", "way"), [(True, "detour"), (False, "pcie")])
-def test_a_bridge_that_redirects_between_two_cards_is_a_detour(redirects: bool, way: str) -> None:
-    one, above_one = switched("03", redirects=redirects)
-    two, above_two = switched("04")
-    found = Machine(accelerators=(one, two), bridges=(*above_one, *above_two), links=(Link(a=0, b=1, kind="PIX"),))
-    assert transport.pairs(found)[0].way == way
-
-
-def test_pairs_that_go_the_same_way_stand_in_one_line() -> None:
-    eight = machine(count=8, links=tuple(Link(a=a, b=b, kind="NV18") for a in range(8) for b in range(a + 1, 8)))
-    assert [names for names, _ in transport.groups(transport.pairs(eight))] == [""]
-    mixed = machine(count=3, links=(Link(a=0, b=1, kind="NV4"), Link(a=0, b=2, kind="SYS"), Link(a=1, b=2, kind="SYS")))
-    assert [names for names, _ in transport.groups(transport.pairs(mixed))] == ["0-1", "0-2 1-2"]
-
-
-def test_a_network_device_is_near_the_cards_below_the_same_switch() -> None:
-    one, _ = switched("03")
-    far = Accelerator(address="0000:81:00.0", vendor="nvidia", name="NVIDIA A100", architecture="ampere", bridges=("0000:80:01.0",))
-    port = InfinibandPort(device="mlx5_0", port=1, bridges=("0000:00:01.0", "0000:01:00.0", "0000:02:09.0"))
-    assert transport.near(Machine(accelerators=(one, far)), port) == (0,)
 
 
 @pytest.mark.parametrize(

@@ -322,6 +322,16 @@ def test_a_fabric_manager_that_is_down_is_said_on_machines_with_nvswitches_only(
     assert monitoring.check(switched("failed"), planned) == ()
 
 
+@pytest.mark.parametrize(("version", "package"), [("580.95.05", "nvidia-fabricmanager"), ("570.172.08", "nvidia-fabric-manager")])
+def test_the_fabric_manager_is_named_as_the_packages_here_call_it(version: str, package: str) -> None:
+    here = switched("inactive")
+    rocky = msgspec.structs.replace(
+        here, os=Os(id="rocky", version="9.4"), driver=msgspec.structs.replace(here.driver, kernel_version=version, packages=())
+    )
+    (finding,) = monitoring.check(rocky, Profile())
+    assert f"Install {package} of version {version};" in say_finding("en", finding, "remedy")
+
+
 def test_nvswitches_on_the_bus_bring_the_fabric_manager_with_fewer_cards_too() -> None:
     planned = answered(Profile(), {"driver.branch": "580", "driver.flavor": "open", "driver.source": "distro"})
     assert driver_packages.fabric_manager(Case(switched(None), planned)) == "nvidia-fabricmanager-580"

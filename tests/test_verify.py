@@ -15,7 +15,7 @@ from steps.detect import summary
 from steps.headless import runs
 from steps.headless.console import Asked, Console
 from steps.host.base import Result
-from steps.model.hardware import Accelerator
+from steps.model.hardware import Accelerator, Link
 from steps.model.machine import Machine
 from steps.model.plan import Installer, Target
 from steps.model.profile import DriverAnswers, EnvironmentAnswers, NcclAnswers, Profile, ToolkitAnswers
@@ -265,19 +265,27 @@ def test_a_device_node_that_this_account_may_not_open_breaks_the_first_rung() ->
 
 
 H100 = msgspec.structs.replace(CARD, name="NVIDIA H100 80GB HBM3", architecture="hopper")
+H200, H200_NVL = (msgspec.structs.replace(H100, name=name) for name in ("NVIDIA H200", "NVIDIA H200 NVL"))
+A100_PCIE = msgspec.structs.replace(CARD, name="NVIDIA A100 80GB PCIe", architecture="ampere")
+BRIDGE = (Link(a=0, b=1, kind="NV12"), Link(a=0, b=2, kind="SYS"))
 
 
 @pytest.mark.parametrize(
-    ("card", "count", "rate", "state", "expected"),
+    ("card", "count", "links", "rate", "state", "expected"),
     [
-        (H100, 8, 471.0, "passed", 460.0),
-        (H100, 8, 88.0, "failed", 460.0),
-        (H100, 4, 88.0, "passed", None),
-        (CARD, 8, 9.0, "passed", None),
+        (H100, 8, (), 471.0, "passed", 460.0),
+        (H100, 8, (), 88.0, "failed", 460.0),
+        (H100, 4, (), 88.0, "passed", None),
+        (H200, 8, (), 88.0, "failed", 431.0),
+        # Four of these are joined by a bridge, never eight.
+        (H200_NVL, 8, (), 88.0, "passed", None),
+        (A100_PCIE, 4, BRIDGE, 19.0, "failed", 25.0),
+        (A100_PCIE, 4, (), 19.0, "passed", None),
+        (CARD, 8, (), 9.0, "passed", None),
     ],
 )
 def test_an_all_reduce_is_judged_only_where_a_source_says_what_such_a_machine_reaches(
-    card: Accelerator, count: int, rate: float, state: str, expected: float | None
+    card: Accelerator, count: int, links: tuple[Link, ...], rate: float, state: str, expected: float | None
 ) -> None:
     measured: Line = {"rung": "bandwidth", "state": "passed", "value": rate, "unit": "GB/s"}
     files = {f"/dev/nvidia{at}": "" for at in range(count)}
@@ -285,7 +293,7 @@ def test_an_all_reduce_is_judged_only_where_a_source_says_what_such_a_machine_re
     said = {"bandwidth": measured, "cuda": counting}
     host = environment(*(said.get(str(line["rung"]), line) for line in GOOD))
     host.files = {**FILES, **files}
-    machine = msgspec.structs.replace(GPUS, accelerators=(card,) * count)
+    machine = msgspec.structs.replace(GPUS, accelerators=(card,) * count, links=links)
     with_cuda = msgspec.structs.replace(ENVIRONMENT, frameworks={"torch": "2.13.0"})
     rung = proven(host, machine, with_cuda)["bandwidth"]
     assert (rung.state, rung.expected) == (state, expected)

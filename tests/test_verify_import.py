@@ -17,6 +17,11 @@ _BODIES = {
     "hangs": "import time\ntime.sleep(600)\n",
     "leaves": "import os\nos._exit(3)\n",
     "raises": "raise ImportError('libcudart.so.12 is missing')\n",
+    "advises": (
+        "try:\n    raise ImportError('core.so: failed to map segment')\n"
+        "except ImportError as error:\n    raise ImportError('\\n\\nPLEASE READ THIS\\n' + 'advice\\n' * 20) from error\n"
+    ),
+    "wraps": "raise RuntimeError('CUDA error: no kernel image\\nFor debugging consider\\n')\n",
     "works": "",
 }
 
@@ -51,6 +56,9 @@ def because(rung: Rung) -> str:
         ("crashes", "verify.because.import-killed"),
         ("leaves", "verify.because.import-silent"),
         ("raises", "ImportError: libcudart.so.12 is missing"),
+        # A page of advice hides the reason, which stands in the error that was caught; a short text is shown in one line.
+        ("advises", "ImportError: core.so: failed to map segment"),
+        ("wraps", "RuntimeError: CUDA error: no kernel image For debugging consider"),
         ("hangs", "verify.because.import-hung"),
     ],
 )

@@ -52,7 +52,8 @@ def main() -> None:
 
     # (2) Half precision where it is safe, full precision where it is needed: autocast decides for each operation.
     #     bfloat16 has the range of float32. float16 has not: its small gradients are scaled up so that they do not vanish.
-    half = torch.bfloat16 if not on_gpu or torch.cuda.is_bf16_supported() else torch.float16
+    #     Cards before Ampere (V100, T4, RTX 20) only imitate bfloat16, slowly: float16 is for them.
+    half = torch.bfloat16 if not on_gpu or torch.version.hip or torch.cuda.get_device_capability()[0] >= 8 else torch.float16
     scaler = torch.amp.GradScaler(device.type, enabled=half is torch.float16)
 
     for step in range(steps):

@@ -75,7 +75,7 @@ def version(path: str) -> str | None:
 def listen(address: str, port: int, limit: float) -> str:
     """Wait for one connection."""
     try:
-        with socket.socket() as door:
+        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as door:
             door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             door.bind((address, port))
             door.listen(1)

@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 Line = dict[str, Any]
+_PAGE = 8
+"""More lines are advice."""
 WAITING = ("distributed_c10d", "rendezvous", "torch/distributed")
 """Files in which a rank stands that only waits for its partners."""
 
@@ -34,9 +36,15 @@ def say(line: Line) -> None:
 
 
 def last_line(error: BaseException) -> str:
-    """Return the error in one line, with its kind."""
-    lines = traceback.format_exception_only(type(error), error)
-    return lines[-1].strip()[:300]
+    """Return the error in one line, with its kind.
+
+    Where a library wrote a page about what may be the cause (numpy does), the one that it caught says what is.
+    """
+    text = traceback.format_exception_only(type(error), error)[-1].strip()
+    caught = error.__cause__ or error.__context__
+    if len(text.splitlines()) > _PAGE and caught is not None:
+        return last_line(caught)
+    return " ".join(text.split())[:300]
 
 
 def kept_out(*modules: str) -> str | None:
@@ -52,6 +60,17 @@ def kept_out(*modules: str) -> str | None:
     except Exception as error:  # noqa: BLE001 - whatever keeps it from importing is the finding
         return last_line(error)
     return None
+
+
+def half_type(*, gpu: bool) -> Any:
+    """Return bfloat16, or float16 for cards before compute capability 8.0.
+
+    Those only imitate bfloat16, slowly, and PyTorch's own `is_bf16_supported` says yes of them too.
+    """
+    import torch
+
+    able = not gpu or torch.version.hip is not None or torch.cuda.get_device_capability()[0] >= 8
+    return torch.bfloat16 if able else torch.float16
 
 
 # --- one process ----------------------------------------------------------------------------------

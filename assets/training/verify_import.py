@@ -11,10 +11,9 @@ import importlib
 import importlib.metadata
 import os
 import sys
-import traceback
 import warnings
 
-from ranks import Line, alone, say
+from ranks import Line, alone, last_line, say
 
 LIMIT = 120.0
 """Seconds that one may take; from a disk in the network the large ones need a minute."""
@@ -49,7 +48,7 @@ def imported(name: str) -> Line:
             importlib.import_module(module)
         devices = seen(name)
     except Exception as error:  # noqa: BLE001 - whatever keeps it from importing is the finding
-        return {"state": "failed", "detail": found.version, "text": traceback.format_exception_only(type(error), error)[-1].strip()[:300]}
+        return {"state": "failed", "detail": found.version, "text": last_line(error)}
     return {"state": "passed", "detail": found.version, "devices": devices}
 
 

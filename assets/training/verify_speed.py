@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ranks import Line, alone, kept_out, say, together
+from ranks import Line, alone, half_type, kept_out, say, together
 
 LIMIT = 60.0
 BYTES = 1 << 28
@@ -110,7 +110,7 @@ def half_precision(*, gpu: bool) -> Line:
     import torch
 
     device, size = ("cuda:0", MATRIX) if gpu else ("cpu", 512)
-    half = torch.float16 if gpu and not torch.cuda.is_bf16_supported() else torch.bfloat16
+    half = half_type(gpu=gpu)
     seconds = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ranks import Line, alone, kept_out, last_line, say, together
+from ranks import Line, alone, half_type, kept_out, last_line, say, together
 
 RANKS = 2
 LIMIT = 60.0
@@ -130,7 +130,7 @@ def mixed_precision() -> Line:
 
     device = device_of()
     kind = device.partition(":")[0]
-    half = torch.float16 if kind == "cuda" and not torch.cuda.is_bf16_supported() else torch.bfloat16
+    half = half_type(gpu=kind == "cuda")
     model, (inputs, targets) = small_model(device), batch(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
     # Scaling keeps small float16 gradients from becoming zero; bfloat16 has the range of float32 and needs none.

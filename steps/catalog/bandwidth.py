@@ -13,10 +13,13 @@ class AllReduce(Record):
     count: int
     least: float
     message: int
+    bridged: bool = False
+    """Whether the figure is one of cards that NVLink bridges join, which others of the name are without."""
     source: str
 
 
-def all_reduce(cards: tuple[str, ...]) -> AllReduce | None:
-    """Return the row for cards of these names; `None` for machines that no source speaks of."""
+def all_reduce(cards: tuple[str, ...], *, bridged: bool) -> AllReduce | None:
+    """Return the row for cards of exactly these names ("H200 NVL" is another board than "H200"); `None` where no source speaks of them."""
+    bare = {card.removeprefix("NVIDIA ") for card in cards}
     known: tuple[AllReduce, ...] = rows("bandwidth.toml", "all_reduce", AllReduce)
-    return next((row for row in known if len(cards) == row.count and all(any(name in card for name in row.names) for card in cards)), None)
+    return next((row for row in known if len(cards) == row.count and bare <= set(row.names) and (bridged or not row.bridged)), None)

@@ -79,7 +79,7 @@ class Gpudirect(Record):
 
 
 class FirewallTool(Record):
-    """How a firewall is told to let a whole subnet in; SUBNET stands for it."""
+    """How a firewall is told to let a whole subnet in; SUBNET stands for it, CHAIN for the chain of nftables that decides."""
 
     tool: str
     command: str
@@ -103,9 +103,10 @@ class OnBoard(Record):
 
 
 class Virtual(Record):
-    """Prefixes of interface names that reach no other machine."""
+    """Prefixes of interface names that reach no other machine, and patterns of whole names."""
 
     prefixes: tuple[str, ...]
+    names: tuple[str, ...] = ()
     what: Literal["containers", "virtual-machines", "vpn", "kernel"]
 
 
@@ -114,6 +115,27 @@ class LeftAlone(Record):
 
     prefixes: tuple[str, ...]
     since: str | None = None
+    source: str
+
+
+class Picking(Record):
+    """How NCCL looks for interfaces by itself: prefixes that it takes before all others, and the first release that wants a cable."""
+
+    first: tuple[str, ...]
+    running_since: str
+    source: str
+    ports: str
+    """Where it is written that it takes active ports of RDMA devices only."""
+    addresses: str
+    """Where it is written which GID of a RoCE port it takes."""
+
+
+class PeerLevel(Record):
+    """Over which links of `nvidia-smi topo` NCCL copies directly by itself; with so few `cards` beside such a `processor` over any."""
+
+    links: tuple[str, ...]
+    processor: str
+    cards: int
     source: str
 
 
@@ -236,12 +258,27 @@ def on_board(name: str | None) -> OnBoard | None:
 
 def virtual(interface: str) -> Virtual | None:
     """Return the row that explains a virtual interface by its name; `None` for any other name."""
-    return next((row for row in rows("guide.toml", "virtual", Virtual) if interface.startswith(row.prefixes)), None)
+    found = rows("guide.toml", "virtual", Virtual)
+    return next(
+        (row for row in found if interface.startswith(row.prefixes) or any(re.fullmatch(one, interface) for one in row.names)), None
+    )
 
 
 def left_alone() -> tuple[LeftAlone, ...]:
     """Return which interfaces NCCL does not take by itself."""
     return rows("guide.toml", "left_alone", LeftAlone)
+
+
+def picking() -> Picking:
+    """Return how NCCL looks for interfaces."""
+    (row,) = rows("guide.toml", "picking", Picking)
+    return row
+
+
+def peer_level() -> PeerLevel:
+    """Return how far NCCL copies directly."""
+    (row,) = rows("guide.toml", "peer_level", PeerLevel)
+    return row
 
 
 def goals() -> tuple[Goal, ...]:

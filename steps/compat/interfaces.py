@@ -48,10 +48,10 @@ def best_interface(machine: Machine) -> Network | None:
     One that has an address of a network goes before one that gave itself a link-local one.
     """
     found = [one for one in machine.networks if real(one) and one.up and reason_against(one, machine.networks) is None]
-    return max(found, key=lambda one: (_of_a_network(one), speed(machine, one) or 0)) if found else None
+    return max(found, key=lambda one: (of_a_network(one), speed(machine, one) or 0)) if found else None
 
 
-def _of_a_network(network: Network) -> bool:
+def of_a_network(network: Network) -> bool:
     """Whether an interface has an address that somebody gave it."""
     for text in network.addresses:
         try:
@@ -62,16 +62,45 @@ def _of_a_network(network: Network) -> bool:
     return False
 
 
-def misleading(machine: Machine, nccl: str | None = None) -> tuple[Network, ...]:
-    """Return the interfaces that NCCL would take by itself and that reach no other machine.
+def picked(machine: Machine, nccl: str | None = None) -> tuple[Network, ...]:
+    """Return the interfaces that NCCL takes by itself: those with an address, and where some are called like InfiniBand's only these.
 
     `nccl` is the release that will run: newer ones leave more alone. When it is not known, what an older one takes counts.
     """
+    picking = guide.picking()
+    cabled = nccl is not None and at_least(nccl, picking.running_since)
+    known = any(one.addresses for one in machine.networks)
+    with_address = [one for one in machine.networks if (one.addresses or not known) and (one.up or (one.addresses and not cabled))]
     rows = (row for row in guide.left_alone() if row.since is None or (nccl is not None and at_least(nccl, row.since)))
     alone = tuple(prefix for row in rows for prefix in row.prefixes)
-    up = (one for one in machine.networks if one.up)
-    harmless = (None, "down", "member", "no-address")
-    return tuple(one for one in up if reason_against(one, machine.networks) not in harmless and not one.name.startswith(alone))
+    first = tuple(one for one in with_address if goes_first(one))
+    return first or tuple(one for one in with_address if not one.name.startswith(alone))
+
+
+def misleading(machine: Machine, nccl: str | None = None) -> tuple[Network, ...]:
+    """Return the interfaces that NCCL takes by itself and that reach no other machine: virtual ones, and those without a cable.
+
+    Where another has an address of a network, so do those whose only address is link-local: a BMC's USB network, a port nobody set up.
+    """
+    networked = _networked(machine)
+    return tuple(one for one in picked(machine, nccl) if _leads_nowhere(machine, one, networked=networked))
+
+
+def _leads_nowhere(machine: Machine, network: Network, *, networked: bool) -> bool:
+    reason = reason_against(network, machine.networks)
+    local = networked and bool(network.addresses) and not of_a_network(network)
+    return local or reason not in (None, "member", "no-address")
+
+
+def goes_first(network: Network) -> bool:
+    """Return whether NCCL takes an interface before all others, for its name."""
+    return network.name.startswith(guide.picking().first)
+
+
+def _networked(machine: Machine) -> bool:
+    """Whether an interface that reaches other machines has an address of a network."""
+    best = best_interface(machine)
+    return best is not None and of_a_network(best)
 
 
 def matching(machine: Machine, interface: str) -> tuple[Network, ...]:
@@ -79,5 +108,6 @@ def matching(machine: Machine, interface: str) -> tuple[Network, ...]:
     if interface.startswith("^"):
         return ()
     exact = interface.startswith("=")
-    names = tuple(name.strip() for name in interface.removeprefix("=").split(",") if name.strip())
+    # A port may stand behind a name; blanks are a part of it.
+    names = tuple(name.partition(":")[0] for name in interface.removeprefix("=").split(",") if name)
     return tuple(one for one in machine.networks if (one.name in names if exact else one.name.startswith(names)))

@@ -103,6 +103,7 @@ RULES: tuple[Rule, ...] = (
     subnets_differ,
     nccl_conf.inline_comment,
     nccl_conf.line_misread,
+    nccl_conf.file_kept,
     nccl_conf.line_ignored,
     nccl_conf.unknown_variable,
     nccl_conf.debug_noisy,
@@ -112,6 +113,8 @@ RULES: tuple[Rule, ...] = (
     transport.firewall,
     transport.p2p_unsupported,
     transport.no_infiniband,
+    transport.infiniband_down,
+    transport.roce_unaddressed,
     transport.gdr_unavailable,
 )
 

@@ -55,7 +55,9 @@ def variables(machine: Machine, answers: Profile) -> Mapping[str, str]:
 def _exact(machine: Machine, interface: str) -> str:
     """Return the interface as NCCL wants it: a name is a prefix there, so `eth1` is written `=eth1` where `eth10` exists."""
     names = [one.name for one in machine.networks]
-    return f"={interface}" if interface in names and any(name != interface and name.startswith(interface) for name in names) else interface
+    begins_others = interface in names and any(name != interface and name.startswith(interface) for name in names)
+    # A value of one letter counts as none.
+    return f"={interface}" if begins_others or len(interface) == 1 else interface
 
 
 def user_conf(home: str) -> str:
@@ -69,11 +71,13 @@ def existing(machine: Machine, path: str = CONF) -> NcclFile | None:
 
 
 def conf_text(machine: Machine, answers: Profile, path: str = CONF) -> str | None:
-    """Return the text that the file will have; `None` when the answers ask for nothing that is not in it.
+    """Return the text that the file will have; `None` when the answers ask for nothing that is not in it, or it must not be written over.
 
     New lines are plain NAME=VALUE, which every NCCL reads alike; lines that stand there and are not asked about stay byte for byte.
     """
     wanted, there = variables(machine, answers), existing(machine, path)
+    if path in machine.ranks.kept:
+        return None
     if there is None:
         return nccl_file.merged("", wanted) if wanted else None
     left = {name for answer, name in _SWITCHES if getattr(answers.nccl, answer) == AUTO and name not in wanted}
@@ -169,6 +173,15 @@ def line_misread(machine: Machine, answers: Profile) -> Finding | None:
         source=nccl_file.source_of(fault),
         **params,
     )
+
+
+def file_kept(machine: Machine, answers: Profile) -> Finding | None:
+    """The system's file is there and could not be read as text: nothing is written over it, so what is asked for comes to nothing."""
+    reason, asked = machine.ranks.kept.get(CONF), bool(variables(machine, answers))
+    if reason is None or (reason == "encoding" and not asked):
+        return None
+    because: tuple[Words, ...] = (phrase(f"nccl.because.kept-{reason}", path=CONF),)
+    return said("nccl-file-kept", CONF, because, "error" if asked else "warning", source=nccl_file.source_of("blanks"), path=CONF)
 
 
 def line_ignored(machine: Machine, answers: Profile) -> Finding | None:

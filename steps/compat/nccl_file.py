@@ -35,6 +35,8 @@ RULES: Mapping[Fault, str] = {
 HARMLESS: tuple[Fault, ...] = ("indented", "no-equals", "no-name", "again")
 """Faults of lines that set nothing; the others give a variable another name or value than the person meant."""
 _LONGEST = 1023
+_SPACED = ("NCCL_DEBUG_TIMESTAMP_FORMAT",)
+"""Variables whose values hold blanks on purpose: this one's own default ends with one."""
 _BYTE_ORDER_MARK = "\ufeff"
 """What some editors write before everything: for NCCL a part of the first name."""
 _SHELL_WORD = re.compile(r"\s*(?:export|set)\s+")
@@ -103,12 +105,15 @@ def _faults(name: str, value: str) -> tuple[Fault, ...]:
         found.append("export")
     elif any(letter.isspace() for letter in name):
         found.append("blanks")
-    if "blanks" not in found and bare != bare.lstrip():
+    spaced = name in _SPACED
+    if "blanks" not in found and bare != bare.lstrip() and not spaced:
         found.append("blanks")
     if "#" in bare:
         found.append("comment")
-    elif bare != bare.rstrip():
+    elif bare != bare.rstrip() and not spaced:
         found.append("blank-end")
+    elif re.search(r",\s", bare) and not spaced:
+        found.append("blanks")
     if _QUOTED.fullmatch(cleaned_comment(bare).strip()):
         found.append("quotes")
     if value.endswith("\r"):
@@ -129,7 +134,8 @@ def cleaned(value: str) -> str:
     """Return the value that a person meant: no comment, no blanks around it, no quotes, no control characters."""
     bare = "".join(letter for letter in cleaned_comment(value) if letter.isprintable() or letter == "\t").strip()
     quoted = _QUOTED.fullmatch(bare)
-    return (quoted[2] if quoted else bare).strip()[:_LONGEST]
+    # A blank behind a comma would begin the next entry of a list.
+    return re.sub(r",\s+", ",", (quoted[2] if quoted else bare).strip())[:_LONGEST]
 
 
 def taken(found: tuple[Line, ...]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from steps.catalog import guide
 from steps.compat.interfaces import best_interface
-from steps.compat.nccl_conf import variable_source, variables
+from steps.compat.nccl_conf import stated, variable_source, variables
 from steps.compat.nccl_said import said
 from steps.compat.setting import guest
 from steps.detect.measures import cards, storage
@@ -20,9 +20,11 @@ from steps.model.profile import Profile
 from steps.model.software import Firewall
 
 Way = Literal["nvlink", "pcie", "detour", "memory", "unknown"]
-Reason = Literal["policy", "iommu", "acs", "sockets"]
-_RDMA_DRIVERS = ("mlx4_en", "mlx5_core", "bnxt_en", "irdma", "qedr", "efa")
-_UNCROSSED = ("PIX", "PXB", "PHB", "NODE")
+Reason = Literal["policy", "iommu", "acs", "processor", "sockets"]
+_RDMA_DRIVERS = ("mlx4_core", "mlx4_en", "mlx5_core", "bnxt_en", "qede")
+"""Drivers of interfaces whose cards may do RDMA."""
+_CROSSED = ("PHB", "NODE", "SYS")
+"""Links over the processor."""
 SHM = "/dev/shm"  # noqa: S108  # where NCCL puts it
 _TROUBLE = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html"
 
@@ -60,15 +62,34 @@ def _way(machine: Machine, first: Accelerator, second: Accelerator, kind: str | 
         return "nvlink", None
     if any(guide.without_peers(card.name, card.architecture) is not None for card in (first, second)):
         return "memory", "policy"
-    if guest(machine):
+    if guest(machine) or _may_be_joined(machine, first, second):
         return "unknown", None
     if machine.firmware.iommu == "on":
         return "detour", "iommu"
     if _redirected(machine, first, second):
         return "detour", "acs"
-    if kind == "SYS":
-        return "unknown", "sockets"
-    return ("pcie", None) if kind in _UNCROSSED else ("unknown", None)
+    return _by_level(machine, kind)
+
+
+def _may_be_joined(machine: Machine, *cards: Accelerator) -> bool:
+    """Whether NVLink may join cards and the driver did not say: their way through the PCI tree tells nothing then."""
+    return not machine.told.nvlink and all(guide.without_nvlink(card) is None for card in cards)
+
+
+def _by_level(machine: Machine, kind: str | None) -> tuple[Way, Reason | None]:
+    """Return how NCCL copies over a link that nothing stands in the way of: by itself it goes over switches, not over a processor."""
+    level = guide.peer_level()
+    if kind in level.links:
+        return "pcie", None
+    if kind not in _CROSSED:
+        return "unknown", None
+    if sum(card.vendor == "nvidia" for card in judged(machine)) > level.cards:
+        return "memory", "processor"
+    if machine.cpu.vendor is None:
+        return "unknown", None
+    if machine.cpu.vendor != level.processor:
+        return "memory", "processor"
+    return ("unknown", "sockets") if kind == "SYS" else ("pcie", None)
 
 
 def _redirected(machine: Machine, first: Accelerator, second: Accelerator) -> bool:
@@ -111,9 +132,13 @@ def no_peers(machine: Machine, found: tuple[Accelerator, ...]) -> guide.NoPeers 
 
 
 def rdma(machine: Machine) -> tuple[Network, ...]:
-    """Return the interfaces that InfiniBand or RoCE may run on."""
+    """Return the interfaces that InfiniBand or RoCE may run on.
+
+    Where nobody looked at the kernel's RDMA devices, a card's driver tells that it may be one.
+    """
     named = {port.interface for port in machine.infiniband if port.interface}
-    return tuple(one for one in machine.networks if one.kind == "infiniband" or one.driver in _RDMA_DRIVERS or one.name in named)
+    drivers = () if machine.ranks.rdma is False else _RDMA_DRIVERS
+    return tuple(one for one in machine.networks if one.kind == "infiniband" or one.driver in drivers or one.name in named)
 
 
 def has_rdma(machine: Machine) -> bool:
@@ -128,6 +153,37 @@ def no_infiniband(machine: Machine, answers: Profile) -> Finding | None:
         return None
     because: tuple[Words, ...] = (phrase("nccl.because.no-infiniband"),)
     return said("nccl-no-infiniband", "InfiniBand", because, "info", source=variable_source("NCCL_IB_DISABLE"))
+
+
+def infiniband_down(machine: Machine, answers: Profile) -> Finding | None:
+    """There are RDMA devices, and none of their ports is active: NCCL passes them by and takes sockets, without a word."""
+    ports = machine.infiniband
+    if answers.nccl.infiniband == "off" or not ports or any(port.state in (None, "active") for port in ports):
+        return None
+    because: tuple[Words, ...] = tuple(f"{port.device} port {port.port}: {port.state}" for port in ports[:4])
+    # A port that waits for its subnet has a cable: somebody wants it.
+    wanted = answers.nccl.infiniband == "auto" or any(port.state != "down" for port in ports)
+    severity: Literal["warning", "info"] = "warning" if wanted else "info"
+    return said("nccl-infiniband-down", ports[0].device, because, severity, source=guide.picking().ports, count=len(ports))
+
+
+def roce_unaddressed(machine: Machine, answers: Profile) -> Finding | None:
+    """A RoCE port that is active and whose interface has no IPv4 address: NCCL takes a link-local GID there, which no router passes on.
+
+    One whose address lies on a bond or VLAN above it has that address's GID.
+    """
+    if answers.nccl.infiniband == "off" or "NCCL_IB_GID_INDEX" in stated(machine, answers):
+        return None
+    beside = {one.name: one for one in machine.networks}
+    carrying = {name for one in machine.networks for name in one.carriers}
+    bare = [port for port in machine.infiniband if port.link_layer == "Ethernet" and port.state == "active" and port.interface in beside]
+    bare = [port for port in bare if port.interface not in carrying and not subnets_of(beside[port.interface or ""])]
+    if not bare or not any(subnets_of(one) for one in machine.networks):
+        return None
+    because: tuple[Words, ...] = tuple(f"{port.device}: {port.interface}" for port in bare[:4])
+    severity: Literal["warning", "info"] = "warning" if answers.nccl.infiniband == "auto" else "info"
+    names = ", ".join(port.interface or "" for port in bare[:4])
+    return said("nccl-roce-no-address", bare[0].device, because, severity, source=guide.picking().addresses, names=names)
 
 
 def near(machine: Machine, port: InfinibandPort) -> tuple[int, ...]:
@@ -210,7 +266,7 @@ def firewall(machine: Machine, answers: Profile) -> Finding | None:
         source=_TROUBLE,
         tool=wall.tool,
         name=carrier.name,
-        command=command.replace("SUBNET", subnet or "SUBNET"),
+        command=command.replace("SUBNET", subnet or "SUBNET").replace("CHAIN", wall.chain or "CHAIN"),
     )
 
 

@@ -25,7 +25,7 @@ _VIRTUAL = re.compile(
 def networks(host: Probes, bus: tuple[Device, ...]) -> tuple[Network, ...]:
     """Return the interfaces by name."""
     told = _told(host)
-    addresses, masters = _addresses(host, told), _masters(told)
+    addresses, masters, below = _addresses(host, told), _masters(told), _below(told)
     devices = {device.address: device for device in bus}
     names = (name for name in host.listdir(NET) or () if name != "bonding_masters")
     found = {name: _network(host, name, addresses.get(name, ()), masters.get(name)) for name in names}
@@ -33,18 +33,19 @@ def networks(host: Probes, bus: tuple[Device, ...]) -> tuple[Network, ...]:
         msgspec.structs.replace(
             one,
             bridges=bridges.above(devices[one.device], bus) if one.device in devices else (),
-            carriers=_carriers(found, one.name) if one.kind in ("virtual", None) else (),
+            carriers=_carriers(found, below, one.name) if one.kind in ("virtual", None) else (),
         )
         for one in found.values()
     )
 
 
-def _carriers(found: dict[str, Network], name: str) -> tuple[str, ...]:
-    """Return the cards below a bond, team or bridge, also where one lies over another; empty for any other interface."""
+def _carriers(found: dict[str, Network], lower: dict[str, str], name: str) -> tuple[str, ...]:
+    """Return the cards below a bond, team, bridge or VLAN, also where one lies over another; empty for any other interface."""
     below, masters = [], {name}
     # Each turn goes one floor down; more floors than interfaces cannot be.
     for _ in found:
-        members = [one for one in found.values() if one.master in masters and one.name not in masters]
+        under = {lower[one] for one in masters if one in lower}
+        members = [one for one in found.values() if (one.master in masters or one.name in under) and one.name not in masters]
         below += [one.name for one in members if one.kind in ("ethernet", "infiniband")]
         masters = {one.name for one in members}
     return tuple(dict.fromkeys(below))
@@ -127,6 +128,11 @@ def _told(host: Probes) -> tuple[dict[str, Any], ...]:
 def _masters(told: tuple[dict[str, Any], ...]) -> dict[str, str]:
     """Return of the members of bonds, teams and bridges what they belong to."""
     return {entry["ifname"]: entry["master"] for entry in told if isinstance(entry.get("master"), str)}
+
+
+def _below(told: tuple[dict[str, Any], ...]) -> dict[str, str]:
+    """Return of VLANs and their kin what each lies over; a cable between two virtual ends names the other end so, which is no card."""
+    return {entry["ifname"]: entry["link"] for entry in told if isinstance(entry.get("link"), str)}
 
 
 def _addresses(host: Probes, told: tuple[dict[str, Any], ...]) -> dict[str, tuple[str, ...]]:

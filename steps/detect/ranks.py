@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from steps.detect import infiniband
 from steps.detect.probes import Probes
 from steps.model.software import Firewall, NcclFile, Ranks
 
@@ -20,6 +21,8 @@ def ranks(host: Probes, memory_bytes: int | None) -> Ranks:
         memlock=_memlock(host),
         firewall=firewall(host),
         files=_files(host),
+        kept=_kept(host),
+        rdma=_rdma(host),
         peermem=_peermem(host),
     )
 
@@ -71,10 +74,36 @@ def _peermem(host: Probes) -> bool | None:
     return bool(re.search(r"^(?:nvidia_peermem|nv_peer_mem)\s", modules, re.MULTILINE)) if modules else None
 
 
+def _rdma(host: Probes) -> bool | None:
+    """Return whether there are RDMA devices; `None` when nobody could look."""
+    devices = host.listdir(infiniband.RDMA)
+    if devices is None:
+        return False if host.exists(infiniband.RDMA) is False else None
+    return bool(devices)
+
+
+def _paths(host: Probes) -> tuple[str, ...]:
+    """Return where configuration files of NCCL may be: the system's, then people's."""
+    return ("/etc/nccl.conf", "/root/.nccl.conf", *host.glob("/home/*/.nccl.conf"))
+
+
 def _files(host: Probes) -> tuple[NcclFile, ...]:
-    """Return the configuration files that NCCL reads, as far as we may read them: the system's, then people's."""
-    found = ("/etc/nccl.conf", "/root/.nccl.conf", *host.glob("/home/*/.nccl.conf"))
-    return tuple(NcclFile(path=path, text=text) for path in found if (text := host.read(path)) is not None)
+    """Return the configuration files that NCCL reads, as far as we may read them."""
+    return tuple(NcclFile(path=path, text=text) for path in _paths(host) if (text := host.read(path)) is not None)
+
+
+def _kept(host: Probes) -> dict[str, Literal["unreadable", "encoding"]]:
+    """Return the files whose content is not known byte for byte; a recording leaves such a file out and is not judged."""
+    found: dict[str, Literal["unreadable", "encoding"]] = {}
+    for path in _paths(host):
+        content = host.read_bytes(path)
+        if content is None and host.exists(path) and not host.host.rehearsal:
+            found[path] = "unreadable"
+        try:
+            (content or b"").decode()
+        except UnicodeDecodeError:
+            found[path] = "encoding"
+    return found
 
 
 # --- the firewall -----------------------------------------------------------------------------------
@@ -135,8 +164,8 @@ def _nftables(host: Probes) -> Firewall | None:
     listed = host.run(NFTABLES)
     if listed.status not in (0, None) or not listed.stdout.strip():
         return None
-    chains = re.findall(r"^\s*chain \S+ \{\n(.*?)^\s*\}", listed.stdout, re.MULTILINE | re.DOTALL)
-    inputs = [chain for chain in chains if re.search(r"type filter hook input\b", chain)]
+    placed = {place: chain for place, chain in _chains(listed.stdout) if re.search(r"type filter hook input\b", chain)}
+    inputs = list(placed.values())
     if not inputs:
         return Firewall(tool="nftables", active=False)
     dropping = [
@@ -160,7 +189,18 @@ def _nftables(host: Probes) -> Firewall | None:
         active=bool(dropping or jumping),
         drops=True if dropping and not jumping else None if jumping else False,
         open=tuple(opened),
+        chain=next((place for place, chain in placed.items() if chain in (dropping or inputs) and not place.startswith("ip6 ")), None),
     )
+
+
+def _chains(ruleset: str) -> list[tuple[str, str]]:
+    """Return the chains of a ruleset with their family, table and name."""
+    tables = re.findall(r"^table (\S+ \S+) \{\n(.*?)^\}", ruleset, re.MULTILINE | re.DOTALL)
+    return [
+        (f"{table} {name}", rules)
+        for table, body in tables
+        for name, rules in re.findall(r"^\s*chain (\S+) \{\n(.*?)^\s*\}", body, re.MULTILINE | re.DOTALL)
+    ]
 
 
 def _iptables(host: Probes) -> Firewall | None:

@@ -129,6 +129,8 @@ class Firewall(Record):
     active: bool | None = None
     drops: bool | None = None
     open: tuple[str, ...] = ()
+    chain: str | None = None
+    """Of nftables: the chain that decides, by family, table and name."""
 
 
 class Ranks(Record):
@@ -141,6 +143,10 @@ class Ranks(Record):
     firewall: Firewall | None = None
     """`None` when there is none, or nothing told of it."""
     files: tuple[NcclFile, ...] = ()
+    kept: Mapping[str, Literal["unreadable", "encoding"]] = {}
+    """Files of NCCL's that must not be written over: what stands in them could not be read, or not as UTF-8, and would be lost."""
+    rdma: bool | None = None
+    """Whether the kernel has RDMA devices."""
     peermem: bool | None = None
     """Whether the module is loaded by which InfiniBand cards reach GPU memory."""
 
