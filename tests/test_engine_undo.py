@@ -139,7 +139,7 @@ def test_a_link_into_nothing_stays_and_what_was_made_behind_it_goes(tmp_path: Pa
     handle = ran(Run(id="a.one", title="t", argv=("mkdir", "-p", str(real)), undo=(RemovePath(path=str(link)),)))
     assert handle.goes_with_undo() == (str(real),)
     assert statuses(undone(handle)) == {"a.one": "undone"}
-    assert (link.is_symlink(), real.exists(), real.parent.exists()) == (True, False, True)
+    assert (link.is_symlink(), real.exists(), real.parent.exists()) == (True, False, False)
 
 
 def test_a_link_to_what_was_there_stays_with_all_behind_it(tmp_path: Path) -> None:
@@ -150,6 +150,18 @@ def test_a_link_to_what_was_there_stays_with_all_behind_it(tmp_path: Path) -> No
     assert handle.goes_with_undo() == ()
     undone(handle)
     assert (link.is_symlink(), (real / "x").exists()) == (True, True)
+
+
+def test_folders_that_were_made_above_it_go_too_where_nobody_else_uses_them(tmp_path: Path) -> None:
+    for name, others in (("used", True), ("alone", False)):
+        place = tmp_path / name / "envs" / "one"
+        handle = ran(Run(id="a.env", title="t", argv=("mkdir", "-p", str(place)), undo=(RemovePath(path=str(place)),)))
+        if others:
+            (tmp_path / name / "theirs").touch()
+        assert undone(handle).status == "undone"
+        assert (tmp_path / name).exists() is others
+        assert not (tmp_path / name / "envs").exists()
+    assert tmp_path.exists()
 
 
 def test_a_link_to_itself_is_not_written_and_does_not_block_the_undo(tmp_path: Path) -> None:

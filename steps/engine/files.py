@@ -63,10 +63,7 @@ def put_back(action: Write, context: Context) -> Outcome:
     if was is None:
         context.spool_line(action.id, f"remove {state.path}")
         take_away(action, state.path, context)
-        for made in reversed(state.made):
-            # Only what is empty: others may have put files there since.
-            if context.host.listdir(made) == ():
-                take_away(action, made, context)
+        take_away_emptied(action, state.made, context)
         return Outcome(status="undone", params=params)
     context.spool_line(action.id, f"restore {state.path}")
     mode = action.mode if state.mode is None else state.mode
@@ -75,6 +72,14 @@ def put_back(action: Write, context: Context) -> Outcome:
         return outcome
     _put_marks_back(action, context, state)
     return Outcome(status="undone", params=params)
+
+
+def take_away_emptied(action: Action, made: tuple[str, ...], context: Context) -> None:
+    """Remove the folders that were made for what is gone now, the deepest first; only what is empty: others may use them since."""
+    for folder in sorted(made, key=len, reverse=True):
+        if context.host.listdir(folder) == ():
+            context.spool_line(action.id, f"remove {folder}")
+            take_away(action, folder, context)
 
 
 def take_away(action: Action, path: str, context: Context) -> None:
@@ -105,7 +110,7 @@ def _register(action: Write, data: bytes, context: Context) -> FileBefore:
         if now is not None:
             write_whole(folder / "before", now, 0o600)
         mode, owner = _marks(path, context.host)
-        made = _missing_folders(path, context.host)
+        made = missing_folders(path, context.host)
         mount = mount_above(path, context.host.root)
         state = FileBefore(path=path, existed=now is not None, made=made, mode=mode, owner=owner, written=_digest(data), mount=mount)
     write_whole(known, msgspec.json.encode(state), gid=context.owner.gid)
@@ -145,7 +150,7 @@ def _of_person(path: str, context: Context) -> bytes | None:
         return file.read(MOST_BYTES)
 
 
-def _missing_folders(path: str, host: Host) -> tuple[str, ...]:
+def missing_folders(path: str, host: Host) -> tuple[str, ...]:
     """Return the folders above `path` that are not there yet, outermost first."""
     missing: list[str] = []
     folder = posixpath.dirname(path)
@@ -181,7 +186,7 @@ def _put(action: Write, context: Context, path: str, data: bytes, mode: int) -> 
         write_at_once(open_new(source, gid=context.owner.gid), data)
         return judge(run_command(context, action, ("install", "-D", "-T", f"--mode={mode:o}", "--", str(source), path)))
     theirs = context.as_other(action)
-    folders = _missing_folders(path, context.host)
+    folders = missing_folders(path, context.host)
     if theirs:
         _refuse_others(folders[0] if folders else path, context)
     context.spool_line(action.id, f"write {path} ({len(data)} bytes)")

@@ -28,6 +28,8 @@ class PathsBefore(Record):
     """Where a path lay that was a link into nothing: what was made there goes, and the link stays."""
     mounts: Mapping[str, str] = {}
     """The mount point of a path that lies on another disk than the system."""
+    made: tuple[str, ...] = ()
+    """The folders above them that were not there."""
 
 
 def order(plan: Plan, entries: Iterable[Entry]) -> tuple[AnyAction, ...]:

@@ -13,7 +13,7 @@ from steps.engine import aside, ledger, settings
 from steps.engine.command import Missing, failed_by, never, run_command
 from steps.engine.context import Context, Outcome, failed
 from steps.engine.durable import make_folder, write_whole
-from steps.engine.files import put_back, real_path, take_away
+from steps.engine.files import missing_folders, put_back, real_path, take_away, take_away_emptied
 from steps.engine.folder import all_folders
 from steps.engine.journal import Unwritten
 from steps.engine.ledger import PathsBefore, paths_of
@@ -52,7 +52,12 @@ def register(action: Run | Service, context: Context) -> None:
             real = {path: real_path(path, context.host) for path in paths_of(action)}
             existed = tuple(path for path, lies in real.items() if context.host.exists(lies) is not False)
             mounts = {path: mount for path, lies in real.items() if (mount := mount_above(lies, context.host.root)) is not None}
-            state = PathsBefore(existed=existed, real={path: lies for path, lies in real.items() if lies != path}, mounts=mounts)
+            state = PathsBefore(
+                existed=existed,
+                real={path: lies for path, lies in real.items() if lies != path},
+                mounts=mounts,
+                made=tuple(dict.fromkeys(folder for lies in real.values() for folder in missing_folders(lies, context.host))),
+            )
         case Service():
             state = ServiceBefore(enabled=_is("enabled", action.unit, context), active=_is("active", action.unit, context))
     write_whole(folder / "undo.json", msgspec.json.encode(state), gid=context.owner.gid)
@@ -241,6 +246,7 @@ def _commands(action: Run, context: Context) -> Outcome:
             path = before.real.get(step.path, step.path)
             context.spool_line(action.id, f"remove {path}")
             take_away(action, path, context)
+    take_away_emptied(action, before.made, context)
     return Outcome(status="kept" if left else "undone")
 
 
