@@ -122,15 +122,25 @@ def _build(seen: Evidence) -> tuple[Step, ...]:
 
 @repairs("userspace-from-other-install")
 def one_user_space(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return what takes the stranger's file out of the way; inside somebody's environment only they do."""
+    """Return what takes the stranger's files out of the way; inside somebody's environment only they do."""
     path = next((told.place.text for told in candidate.facts if is_path(told.place.text)), "")
     if _STRANGER.fullmatch(path) and "/envs/" not in path and "site-packages" not in path:
-        return Plan(steps=(aside("stranger-away", path), run("ldconfig", "ldconfig")), verify=proof("smi"))
+        away = (aside("stranger-away", one) for one in _with_library(seen, path))
+        # The loader's list is made anew after the files went, and by an undo after they came back.
+        return Plan(steps=(run("ldconfig", "ldconfig", undo=(back("ldconfig"),)), *away, run("ldconfig", "ldconfig")), verify=proof("smi"))
     return Plan(steps=(person("stranger-first", path=path or "?"), *reinstalled(seen, "library", "tool")), verify=proof("smi"))
 
 
 _STRANGER = re.compile(r"/(?:usr/local|opt)/\S*/(?:nvidia-smi|lib(?:cuda|nvidia-[\w-]+)\.so[\w.]*)")
 """A file of a driver where no package of the system puts one."""
+
+
+def _with_library(seen: Evidence, path: str) -> tuple[str, ...]:
+    """Return a stranger's file with what lies beside it of the same library: ldconfig would make its link anew from those."""
+    if ".so" not in path or seen.rehearsal:
+        return (path,)
+    beside = seen.host.glob(f"{path.partition('.so')[0]}.so*")
+    return tuple(dict.fromkeys((path, *(one for one in beside if _STRANGER.fullmatch(one)))))
 
 
 @repairs("driver-utilities-package-missing")
