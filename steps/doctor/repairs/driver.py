@@ -227,7 +227,9 @@ def both_architectures(seen: Evidence, candidate: Candidate) -> Plan:
     if manager != "apt" or newest is None or len({row.arch for row in rows}) < 2:
         return Plan(steps=(completed(manager), person("both-architectures", package=name)), verify=proof("packages", manager))
     names = tuple(f"{row.name}:{row.arch}={newest.version}" for row in rows)
-    return Plan(steps=(install("both-architectures", manager, *names, package=name),), verify=proof("packages", manager))
+    # What dpkg left half-way is completed by a step of its own: no undo makes it half-done again, and that is said.
+    waiting = (completed(manager),) if half(seen) else ()
+    return Plan(steps=(*waiting, install("both-architectures", manager, *names, package=name)), verify=proof("packages", manager))
 
 
 @repairs("linux-driver-installed-in-wsl")
