@@ -149,17 +149,26 @@ def tools(seen: Evidence, candidate: Candidate) -> Plan:
     manager = manager_of(seen)
     here = next((row for row in seen.packages.rows if row.installed and role(row.name) in ("library", "module", "firmware")), None)
     branch = re.search(r"-(\d{3})(-server)?\b", here.name) if here else None
+    gone = next((row.name for row in seen.packages.rows if row.state[1:2] == "c" and _TOOLS.fullmatch(row.name)), None)
     if manager == "apt":
-        name = (
-            f"nvidia-utils-{branch[1]}{branch[2] or ''}" if branch else "nvidia-smi" if seen.system.id == "debian" else "nvidia-driver-cuda"
-        )
+        name = gone or (f"nvidia-utils-{branch[1]}{branch[2] or ''}" if branch else _unnumbered(seen))
     else:
         # RPM Fusion's packages have names of their own, those of an older branch its number too.
         fusion = next(iter(seen.packages.named(r"xorg-x11-drv-nvidia(-\d+xx)?(-libs)?")), None)
         rpm = f"{fusion.name.removesuffix('-libs')}-cuda" if fusion else "nvidia-driver-cuda"
         name = {"dnf": rpm, "pacman": "nvidia-utils"}.get(manager or "", "nvidia-utils")
-    exact = f"{name}={here.version}" if manager == "apt" and here and branch else name
+    # Where the newest is of another version than the rest it would not go with it.
+    fits = here is not None and bool(branch or gone or name == _OF_NVIDIA)
+    exact = f"{name}={here.version}" if manager == "apt" and here and fits else name
     return Plan(steps=(install("tools", manager, exact),), verify=proof("smi"))
+
+
+_TOOLS, _OF_NVIDIA = re.compile(r"nvidia-utils(-.*)?|nvidia-smi|nvidia-driver-cuda"), "nvidia-driver-cuda"
+
+
+def _unnumbered(seen: Evidence) -> str:
+    """Return the package of nvidia-smi by Debian's name for it where its archive is in use, else by that of NVIDIA's."""
+    return "nvidia-smi" if seen.system.id == "debian" and not not_offered(seen, "apt", "nvidia-smi") else _OF_NVIDIA
 
 
 @repairs("driver-package-file-conflict")
