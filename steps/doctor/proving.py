@@ -33,6 +33,8 @@ _NOTHING_TO_RUN = frozenset(("log", "kernel-log"))
 """Proofs that are this look itself."""
 _PATIENCE = 300.0
 """Seconds for the command of a proof: package lists are fetched by some."""
+_OF_FILES = frozenset(("packages", "lists", "module"))
+"""Proofs that a mounted system can give as well."""
 
 
 class Second(Record):
@@ -62,9 +64,12 @@ def second_look(seen: Evidence, verdict: Verdict, id: str, command: tuple[str, .
 
 
 def _of_the_driver(seen: Evidence, category: str, told: tuple[str, ...]) -> Second:
-    """Return what is proven of a cause in the driver: it answers, its log can be read, the proof succeeds; a mounted system runs none."""
+    """Return what is proven of a cause in the driver: it answers, its log can be read, the proof succeeds; a mounted system runs none.
+
+    Of that one, what its files and its package manager tell is all that there is.
+    """
     if seen.host.host.root != "/":
-        return Second(state="gone")
+        return _ran(seen, told) if any(row.id in _OF_FILES for row in _rows(told)) else Second(state="gone")
     if seen.driver_answers is not True:
         return _unproven("driver")
     if category in _BY_THE_LOG and any(one.probe == "dmesg" for one in seen.unseen):
