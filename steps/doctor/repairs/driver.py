@@ -108,10 +108,16 @@ def one_owner(seen: Evidence, candidate: Candidate) -> Plan:
             as_planned(phrase("driver.action.uninstall"), run_file_plan.removing(there)),
         )
     elif path:
-        away = (aside("module-away", path[0]),)
+        away = _indexed(path[0].split("/")[3], aside("module-away", path[0]))
     else:
         away = (person("uninstall", "nvidia-uninstall"),)
     return Plan(steps=(*away, *reinstalled(seen), *_build(seen), *images(seen), afterwards(seen)), verify=proof("smi"))
+
+
+def _indexed(kernel: str, away: Step) -> tuple[Step, ...]:
+    """Return what takes a module away, with the kernel's index made anew after that, and by an undo after it came back."""
+    again = run("depmod", "depmod", kernel, kernel=kernel)
+    return (run("depmod", "depmod", kernel, undo=(back("depmod", kernel),), kernel=kernel), away, again)
 
 
 def _build(seen: Evidence) -> tuple[Step, ...]:
