@@ -20,6 +20,7 @@ from steps.errors import BringupError, Busy, InputError, PrivilegeError
 from steps.model.action import Command, FileIs, Manual, Reboot, RemovePath, Run, Succeeds, Write
 from steps.model.base import Phrase
 from steps.model.plan import digest
+from steps.model.profile import Profile
 from steps.model.run import left_out
 from steps.model.verdict import Rung
 from tests.engine_kit import (
@@ -545,6 +546,16 @@ def test_what_only_a_person_can_do_waits_for_the_person() -> None:
     assert caught.value.code == "answer-unknown"
     handle.answer(prompt.seq, "done")
     assert statuses(ended(handle)) == {"a.bios": "done", "a.two": "done"}
+
+
+@pytest.mark.parametrize(("answer", "status"), [("skip", "skipped"), ("done", "done"), (None, "failed")])
+def test_what_only_a_person_can_do_waits_for_nobody_where_none_is_there(answer: str | None, status: str) -> None:
+    plan = plan_of(Manual(id="a.bios", title="t", text="x"), works("a.two"))
+    plan = msgspec.structs.replace(plan, profile=Profile(prompts={"manual": answer} if answer else {}))
+    state = ended(client.start(plan, sudo=None, attended=False))
+    assert statuses(state)["a.bios"] == status
+    error = state.actions["a.bios"].error
+    assert answer is not None or (isinstance(error, Phrase) and error.key == "engine.failed.unanswered-person")
 
 
 @as_root

@@ -17,6 +17,8 @@ _BEGINS = re.compile(r"(?:Setting up|Preparing to unpack|Unpacking|Selecting pre
 _CAUSE = re.compile(r"(?:cause|Caused by): ")
 _DEPENDANT = "dependency problems"
 """What dpkg says below the name of a package that only waits for another one."""
+_SHORT, _COMMAND = 2, "$ "
+"""The command stands above what it said, with its arguments: these name conflicts and errors that nobody has."""
 TAIL = 1 << 18
 """So many bytes of an output's end are looked at: behind the first failure stand those of all packages that need it."""
 
@@ -25,8 +27,11 @@ def deciding(lines: Iterable[str], most: int = 3) -> tuple[str, ...]:
     """Return the lines that say why: dpkg's first failure, uv's last error with its causes, else the last ones that sound like it.
 
     Where nothing does, it is the last line that says anything. Once it is being taken back, what was said before is no reason.
+    Who says two lines only has said it: a proof names the cause, and below it what would show it again.
     """
-    said = _that_count([line.strip() for line in lines if line.strip()])
+    said = _that_count([line.strip() for line in lines if line.strip() and not line.startswith(_COMMAND)])
+    if len(said) <= _SHORT:
+        return tuple(said)
     return _of_dpkg(said, most) or _chained(said, most) or _telling(said)[-most:] or tuple(said[-1:])
 
 

@@ -26,7 +26,7 @@ from steps.doctor.facts.readings import Readings, readings
 from steps.doctor.facts.repositories import Source, sources
 from steps.doctor.facts.space import FileSystem, file_systems
 from steps.doctor.facts.system import System, system
-from steps.doctor.facts.versions import Versions, versions
+from steps.doctor.facts.versions import Versions, strangers, versions
 from steps.doctor.overcome import in_log_overcome
 from steps.doctor.past import Now, Seen, foreign, in_one_version, overtaken, unbuilt
 from steps.doctor.told import CONTAINER, Fact
@@ -117,7 +117,8 @@ class Evidence:
 
     def marks(self, told: Versions) -> Seen:
         """Return what tells this machine from another."""
-        return Seen(told, self.system, self.cards, frozenset(gpu.name for gpu in self.smi.gpus if gpu.name))
+        names = frozenset(gpu.name for gpu in self.smi.gpus if gpu.name)
+        return Seen(told, self.system, self.cards, names, strangers(self.host))
 
     def _take(self, answers: Mapping[tuple[str, ...], str]) -> None:
         """Let what a person printed here answer before the machine does."""

@@ -71,6 +71,8 @@ class Seen(NamedTuple):
     cards: Cards
     names: frozenset[str]
     """The names of the cards as nvidia-smi tells them: the bus knows them by others."""
+    strangers: tuple[str, ...] = ()
+    """The versions of the driver's libraries that somebody put beside the system's, where programs find them."""
 
 
 def foreign(events: Events, there: Seen, here: Seen, kernels: set[str]) -> Foreign | None:
@@ -89,7 +91,7 @@ def foreign(events: Events, there: Seen, here: Seen, kernels: set[str]) -> Forei
     told += _of(there.versions)
     own = _of(here.versions)
     if own and told:
-        same = any(numbers.agree(one, other) for one in told for other in own)
+        same = any(numbers.agree(one, other) for one in told for other in (*own, *here.strangers))
         return None if same else Foreign(there=told[0], here=own[0])
     return _other_card(events, there, here) or _other_kernel(events, there.system, kernels)
 

@@ -11,7 +11,9 @@ from steps.catalog.repairs import ProofRow, proofs
 from steps.doctor.diagnosis import Verdict
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.cdi import specs
+from steps.doctor.facts.params import counters_for_root
 from steps.doctor.repairs.base import manager_of, proof
+from steps.doctor.repairs.own_python import is_own_python
 from steps.doctor.repairs.table import row_of
 from steps.model.base import Param, Phrase, Record
 
@@ -31,6 +33,8 @@ _OF_LISTS = frozenset(("apt-repo-key-rotated", "apt-signed-by-conflict", "repo-f
 _BY_ROOM = frozenset(("disk-full-during-install", "boot-partition-full"))
 _NOTHING_TO_RUN = frozenset(("log", "kernel-log"))
 """Proofs that are this look itself."""
+_OF_FILES = frozenset(("packages", "lists", "module"))
+"""Proofs that a mounted system can give as well."""
 _PATIENCE = 300.0
 """Seconds for the command of a proof: package lists are fetched by some."""
 
@@ -50,8 +54,10 @@ def second_look(seen: Evidence, verdict: Verdict, id: str, command: tuple[str, .
     if any(one.id == id and one.known for one in verdict.diagnoses) or (id in _BY_ROOM and any(one.full for one in seen.space)):
         return Second(state="here")
     category, told = diagnoses()[id].category, _command(seen, id) if not command or id in _BY_ROOM else command
-    if id == "cdi-spec-stale" and (described := specs(seen.host)):
-        return Second(state="here" if any(spec.missing for spec in described) else "gone")
+    if (still := _looked_at(seen, id)) is not None:
+        return Second(state="here" if still else "gone")
+    if is_own_python(told):
+        return Second(state="gone") if seen.patient.run(told, timeout=_PATIENCE).status == 0 else _unproven("command", command=told[-1])
     if category in _OF_THE_DRIVER:
         return _of_the_driver(seen, category, told)
     if id not in _LASTING and not (after_run and category in _OF_PACKAGES):
@@ -61,10 +67,20 @@ def second_look(seen: Evidence, verdict: Verdict, id: str, command: tuple[str, .
     return _unproven("room") if id in _BY_ROOM and not seen.space else _ran(seen, told)
 
 
+def _looked_at(seen: Evidence, id: str) -> bool | None:
+    """Return whether the machine itself still shows what decided, for causes of which a file tells; `None` of all others."""
+    if id == "cdi-spec-stale" and (described := specs(seen.host)):
+        return any(spec.missing for spec in described)
+    return counters_for_root(seen.host) if id == "operation-needs-admin-rights" else None
+
+
 def _of_the_driver(seen: Evidence, category: str, told: tuple[str, ...]) -> Second:
-    """Return what is proven of a cause in the driver: it answers, its log can be read, the proof succeeds; a mounted system runs none."""
+    """Return what is proven of a cause in the driver: it answers, its log can be read, the proof succeeds; a mounted system runs none.
+
+    Of that one, what its files and its package manager tell is all that there is.
+    """
     if seen.host.host.root != "/":
-        return Second(state="gone")
+        return _ran(seen, told) if any(row.id in _OF_FILES for row in _rows(told)) else Second(state="gone")
     if seen.driver_answers is not True:
         return _unproven("driver")
     if category in _BY_THE_LOG and any(one.probe == "dmesg" for one in seen.unseen):

@@ -8,7 +8,7 @@ import time
 import msgspec
 
 from steps.engine import aside, files, ledger, undo
-from steps.engine.command import Missing, failed_by, judge, run_command
+from steps.engine.command import MISSING_ANSWER, Missing, failed_by, judge, run_command, unanswered
 from steps.engine.context import Context, Outcome, failed
 from steps.engine.journal import Unwritten
 from steps.engine.mounts import expect_mounted
@@ -116,9 +116,17 @@ def _service(action: Service, context: Context) -> Outcome:
     return judge(run_command(context, action, ("systemctl", "enable", *now, action.unit)))
 
 
+_MANUAL = "manual"
+
+
 def _manual(action: Manual, context: Context) -> Outcome:
-    """Ask the person; their word is taken."""
+    """Ask the person; their word is taken. Where nobody is there the plan's own is, and without one the action fails for want of it."""
     row = manual_row()
+    if not context.attended:
+        answer = context.plan.profile.prompts.get(_MANUAL)
+        if answer is None:
+            return failed(unanswered(_MANUAL), code=MISSING_ANSWER if row is None else row.exit)
+        return Outcome(status="done" if answer == "done" else "skipped")
     seq = None
     while not context.switches.cancelled.is_set():
         if seq is None:

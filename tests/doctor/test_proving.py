@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from steps.doctor.diagnosis import Verdict
 from steps.doctor.evidence import Evidence
 from steps.doctor.judge import judge
 from steps.doctor.proving import Second, second_look
+from steps.doctor.repairs.own_python import HAS_CUDA, shown_as
 from steps.host.captured import Capture, CapturedHost, Recorded, parse_capture
+from steps.host.local import LocalHost
 from steps.host.rooted import RootedHost
 from tests.doctor import kit
 from tests.doctor.live import AnsweringHost
@@ -57,6 +64,30 @@ def test_a_full_disk_is_here_as_long_as_it_is_full() -> None:
         room = Recorded(stdout=f"Filesystem Size Used Avail Use% Mounted on\n/dev/sda1 100G 80G {free} 100% /\n", status=0)
         deb = {"/etc/os-release": "ID=debian\nVERSION_ID=12\n"}
         assert looked("disk-full-during-install", {**check, "df -h": room}, files=deb).state == state
+
+
+@pytest.mark.parametrize(
+    ("params", "state"), [("RmProfilingAdminOnly: 1\n", "here"), ("RmProfilingAdminOnly: 0\n", "gone"), ("", "unproven")]
+)
+def test_counters_are_proven_by_what_the_loaded_module_shows(params: str, state: str) -> None:
+    assert looked("operation-needs-admin-rights", WORKING, files={"/proc/driver/nvidia/params": params}).state == state
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes an environment of root's")
+@pytest.mark.parametrize(("mode", "cuda", "state"), [(0o755, "'12.8'", "gone"), (0o755, "None", "unproven"), (0o777, "'12.8'", "unproven")])
+def test_a_build_is_proven_by_its_own_python_where_nobody_else_can_change_that(mode: int, cuda: str, state: str) -> None:
+    with tempfile.TemporaryDirectory(dir="/root") as folder:
+        path = Path(folder, "env")
+        subprocess.run((sys.executable, "-m", "venv", "--without-pip", str(path)), check=True)
+        site = next(path.glob("lib/python3*/site-packages"))
+        (site / "torch.py").write_text(f"class version:\n    cuda = {cuda}\n")
+        command = shown_as(str(path), HAS_CUDA)
+        path.chmod(mode)
+        seen = Evidence(LocalHost(), now=True)
+        try:
+            assert second_look(seen, Verdict(healthy=True), "cpu-only-build-active", command).state == state
+        finally:
+            seen.close()
 
 
 def _without_texts(case: kit.Case) -> AnsweringHost:

@@ -137,7 +137,7 @@ _HARMLESS = {
     # Until the next boot, or the next start.
     "restart-fabric", "restart-docker", "reload", "load", "load-uvm", "load-gdrdrv", "device-links", "reset-all", "cards.resets",
     # Derived, or written anew as it was.
-    "refresh", "ldconfig", "reinstall", "build", "build-all", "build-akmod",
+    "refresh", "ldconfig", "depmod", "reinstall", "build", "build-all", "build-akmod",
     # Its environment was kept as a whole just before; dpkg's half-done packages: `stays` is filled in behind the call.
     "environments.pip", "finish",
 }  # fmt: skip

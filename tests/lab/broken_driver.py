@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.lab.broken import Broken, trusting
+from tests.lab.broken import TORCH, Broken, trusting
 from tests.lab.debs import Deb, File
 from tests.lab.modules import DKMS, KERNEL, OPEN, module
 
@@ -136,6 +136,7 @@ DRIVER = (
         log="echo 'cuInit(0) failed: CUDA_ERROR_NOT_INITIALIZED (3): initialization error'; "
         "echo 'torch.cuda.is_available() Error 3: initialization error'",
         proves="grep -q uvm_disable_hmm=1 /etc/modprobe.d/*",
+        unproven=TORCH,
     ),
     Broken(
         "counters",
@@ -143,6 +144,7 @@ DRIVER = (
         log="echo '==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance "
         "Counters on the target device 0.'",
         proves="grep -q NVreg_RestrictProfilingToAdminUsers=0 /etc/modprobe.d/*",
+        unproven="nvidia-smi --query-compute-apps=pid,name --format=csv",
     ),
     Broken(
         "stale-entry-alone",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.lab.broken import Broken, trusting
+from tests.lab.broken import TORCH, Broken, trusting
 from tests.lab.catalogue import NVIDIA_URL
 from tests.lab.debs import Deb, File
 
@@ -63,6 +63,7 @@ SYSTEM = (
         log="echo 'ImportError: /opt/e/lib/python3.12/site-packages/torch/lib/libtorch_cuda.so: undefined symbol: cublasLtGetVersion, "
         "version libcublasLt.so.12'; echo 'env: LD_LIBRARY_PATH=/usr/local/cuda/lib64'",
         proves='[ -z "$(. /etc/profile.d/cuda.sh; echo $LD_LIBRARY_PATH)" ]',
+        unproven=TORCH,
     ),
     Broken(
         "hidden-cards",
@@ -71,6 +72,7 @@ SYSTEM = (
         log="echo '$ echo \"[$CUDA_VISIBLE_DEVICES]\"'; echo 'CUDA_VISIBLE_DEVICES='; "
         "echo 'RuntimeError: No CUDA GPUs are available'",
         proves="! grep -q ^CUDA_VISIBLE /etc/environment",
+        unproven=TORCH,
     ),
     Broken(
         "pinned-memory",
@@ -78,6 +80,7 @@ SYSTEM = (
         log="echo 'node1:12:34 [0] misc/ibvwrap.cc:184 NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory'; "
         "echo '$ ulimit -l'; echo 64",
         proves="grep -q memlock /etc/security/limits.d/*",
+        unproven="prlimit --memlock",
     ),
     Broken(
         "cache-on-the-way",

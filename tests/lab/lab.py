@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.lab import repository
+from tests.lab import rebound, repository
 
 HERE = Path(__file__).resolve().parent
 _MADE_OF = ("root.sh", "repository.py", "catalogue.py", "modules.py", "shaken.py", "debs.py", "data/nvidia.tsv")
@@ -74,14 +74,31 @@ def prepare() -> Lab:
 
 def prepare_real() -> Lab:
     """Return a root with the whole archive of this machine's own Debian, and nothing that stands in for NVIDIA's repository."""
-    told = subprocess.run(("apt-get", "indextargets", "--format", "$(ORIGIN) $(REPO_URI)"), capture_output=True, text=True, check=True)
-    lines = (line.split() for line in told.stdout.splitlines())
-    archive = next(uri.rstrip("/") for origin, uri in lines if origin == "Debian" and "security" not in uri)
+    archive = _archive()
     with _cached(("real_root.sh",)) as folder:
         made = Lab(root=folder / "root", repositories=folder)
         if not made.root.exists():
             subprocess.run(("bash", str(HERE / "real_root.sh"), str(made.root), archive), check=True, stdin=subprocess.DEVNULL)
     return made
+
+
+def prepare_newer() -> Lab:
+    """Return a root of the Debian whose apt verifies with Sequoia, and NVIDIA's repository for it."""
+    with _cached(("newer_root.sh", "rebound.py", "repository.py", "debs.py")) as folder:
+        made = Lab(root=folder / "root", repositories=folder / "repositories")
+        if not made.repositories.exists():
+            rebound.build(made.repositories)
+        if not made.root.exists():
+            argv = ("bash", str(HERE / "newer_root.sh"), str(made.root), str(made.repositories), _archive())
+            subprocess.run(argv, check=True, stdin=subprocess.DEVNULL)
+    return made
+
+
+def _archive() -> str:
+    """Return the address of the archive that this machine's own apt uses."""
+    told = subprocess.run(("apt-get", "indextargets", "--format", "$(ORIGIN) $(REPO_URI)"), capture_output=True, text=True, check=True)
+    lines = (line.split() for line in told.stdout.splitlines())
+    return next(uri.rstrip("/") for origin, uri in lines if origin == "Debian" and "security" not in uri)
 
 
 @dataclass(frozen=True)

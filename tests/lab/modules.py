@@ -58,3 +58,16 @@ def module(version: str, licence: str = "NVIDIA", kernel: str = KERNEL) -> bytes
     head = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 1, 62, 1, 0, 0, table, 0, 64, 0, 0, 64, 5, 2)
     body[:64] = head
     return bytes(body)
+
+
+def library(name: str) -> bytes:
+    """Return the smallest file that ldconfig takes for the shared library of this name: it tells its name, and holds nothing."""
+    words = b"\0" + name.encode() + b"\0"
+    at = 64 + 2 * 56
+    dynamic, strings = at, at + 4 * 16
+    entries = ((5, strings), (10, len(words)), (14, 1), (0, 0))
+    size = strings + len(words)
+    segments = struct.pack("<IIQQQQQQ", 1, 4, 0, 0, 0, size, size, 4096)
+    segments += struct.pack("<IIQQQQQQ", 2, 4, dynamic, dynamic, dynamic, 4 * 16, 4 * 16, 8)
+    head = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, 0, 0, 64, 56, 2, 64, 0, 0)
+    return head + segments + b"".join(struct.pack("<QQ", *entry) for entry in entries) + words

@@ -73,7 +73,7 @@ def write(folder: Path, debs: Sequence[Deb], key: SigningKey, *, origin: str, la
     key.sign(release)
 
 
-def _certificates(folder: Path) -> None:
+def certificates(folder: Path) -> None:
     """Write a certificate authority and a server certificate for `HOSTS`."""
     folder.mkdir(parents=True)
 
@@ -124,7 +124,7 @@ def build(folder: Path) -> None:
         finally:
             key.stop()
             other.stop()
-    _certificates(making / "tls")
+    certificates(making / "tls")
     making.rename(folder)
 
 

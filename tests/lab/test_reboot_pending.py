@@ -37,7 +37,11 @@ def inhabit(machine: LabMachine) -> None:
 
 def boot(machine: LabMachine) -> None:
     """Load the module that lies on disk for the running kernel, as a boot does."""
-    version = machine.run("modinfo", "-F", "version", "nvidia").stdout.strip()
+    load(machine, machine.run("modinfo", "-F", "version", "nvidia").stdout.strip())
+
+
+def load(machine: LabMachine, version: str) -> None:
+    """Let the kernel of another boot tell of a module of this version, and the tools find it."""
     machine.path("/run/boot_id").write_text(f"{uuid.uuid4()}\n")
     machine.path(_LOADED).write_text(f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {version}  Tue Feb 11 2025\n")
     machine.path("/etc/lab/smi").write_text("ok")
@@ -48,9 +52,9 @@ def bringup(machine: LabMachine, *words: str) -> subprocess.CompletedProcess[str
     return machine.run(sys.executable, "-I", "-m", "tui", *words, timeout=300)
 
 
-def cause(machine: LabMachine) -> dict[str, Any]:
+def cause_of(machine: LabMachine, *words: str) -> dict[str, Any]:
     """Return the primary diagnosis."""
-    told = bringup(machine, "doctor", "--json")
+    told = bringup(machine, "doctor", "--json", *words)
     found: list[dict[str, Any]] = json.loads(told.stdout)["diagnoses"]
     return next(one for one in found if one["primary"])
 
@@ -72,7 +76,7 @@ def test_an_upgrade_under_a_running_driver_asks_for_the_reboot_that_proves_it(ma
             boot(machine)
     machine.path("/etc/lab/smi").write_text("mismatch")
     before = packages(machine), settings(machine)
-    found = cause(machine)
+    found = cause_of(machine)
     assert found["id"] == "reboot-pending-after-driver-update"
     assert OLD in found["because"]
     assert NEW in found["because"]
@@ -80,12 +84,12 @@ def test_an_upgrade_under_a_running_driver_asks_for_the_reboot_that_proves_it(ma
     asked = bringup(machine, "doctor", "--fix", "--yes", "--json")
     assert asked.returncode == 10, asked.stdout + asked.stderr
     assert json.loads(asked.stdout)["state"] == "reboot"
-    assert cause(machine)["id"] == found["id"]
+    assert cause_of(machine)["id"] == found["id"]
     boot(machine)
     done = bringup(machine, "resume", "--yes", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     assert states(done) == {"repair.reboot": "done", "repair.proof": "done"}
-    assert cause(machine)["id"] == "none"
+    assert cause_of(machine)["id"] == "none"
 
     # A reboot has no way back and left nothing behind: with the old module in the kernel it is the same broken system.
     undone = bringup(machine, "undo", "--yes", "--json")
@@ -93,4 +97,4 @@ def test_an_upgrade_under_a_running_driver_asks_for_the_reboot_that_proves_it(ma
     machine.path(_LOADED).write_text(f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {OLD}  Tue Feb 11 2025\n")
     machine.path("/etc/lab/smi").write_text("mismatch")
     assert (packages(machine), settings(machine)) == before
-    assert cause(machine)["id"] == found["id"]
+    assert cause_of(machine)["id"] == found["id"]

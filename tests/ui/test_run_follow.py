@@ -151,6 +151,12 @@ def test_of_many_failures_of_dpkg_the_first_is_shown_with_what_its_script_printe
     ]
 
 
+def test_who_says_two_lines_has_said_both() -> None:
+    said = ("Not proven: The GPU is healthy, a privileged operation is refused.", "Only this would show it again: nvidia-smi")
+    assert deciding(said) == said
+    assert deciding(("$ bringup doctor --gone apt-signed-by-conflict", "", *said, " ")) == said
+
+
 def test_a_script_that_prints_nothing_leaves_dpkgs_own_two_lines() -> None:
     said = [
         "Setting up a (1) ...",

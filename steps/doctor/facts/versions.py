@@ -76,6 +76,14 @@ _ELSEWHERE = re.compile(r"compat|/usr/local/|/home/|/opt/|/root/|/run/|stubs|i38
 """Folders whose libraries are another driver's, or for other programs."""
 
 
+def strangers(host: Probes) -> tuple[str, ...]:
+    """Return the versions of NVML's library that the loader finds in such folders, by the names of the files."""
+    text = host.run(("ldconfig", "-p")).stdout
+    paths = (path for path in re.findall(r"libnvidia-ml\.so\.1\b.*?=> (/\S+)", text) if _ELSEWHERE.search(path))
+    found = (re.search(r"\.so\.(\d+\.\d+(?:\.\d+)?)$", host.readlink(path) or "") for path in paths)
+    return tuple(one[1] for one in found if one)
+
+
 def _listed(events: Events) -> Iterator[Fact]:
     """Yield the version of the driver's libraries in lists of files: of the one that the loader's name points at, if that is seen."""
     files = [

@@ -108,10 +108,16 @@ def one_owner(seen: Evidence, candidate: Candidate) -> Plan:
             as_planned(phrase("driver.action.uninstall"), run_file_plan.removing(there)),
         )
     elif path:
-        away = (aside("module-away", path[0]),)
+        away = _indexed(path[0].split("/")[3], aside("module-away", path[0]))
     else:
         away = (person("uninstall", "nvidia-uninstall"),)
     return Plan(steps=(*away, *reinstalled(seen), *_build(seen), *images(seen), afterwards(seen)), verify=proof("smi"))
+
+
+def _indexed(kernel: str, away: Step) -> tuple[Step, ...]:
+    """Return what takes a module away, with the kernel's index made anew after that, and by an undo after it came back."""
+    again = run("depmod", "depmod", kernel, kernel=kernel)
+    return (run("depmod", "depmod", kernel, undo=(back("depmod", kernel),), kernel=kernel), away, again)
 
 
 def _build(seen: Evidence) -> tuple[Step, ...]:
@@ -122,15 +128,25 @@ def _build(seen: Evidence) -> tuple[Step, ...]:
 
 @repairs("userspace-from-other-install")
 def one_user_space(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return what takes the stranger's file out of the way; inside somebody's environment only they do."""
+    """Return what takes the stranger's files out of the way; inside somebody's environment only they do."""
     path = next((told.place.text for told in candidate.facts if is_path(told.place.text)), "")
     if _STRANGER.fullmatch(path) and "/envs/" not in path and "site-packages" not in path:
-        return Plan(steps=(aside("stranger-away", path), run("ldconfig", "ldconfig")), verify=proof("smi"))
+        away = (aside("stranger-away", one) for one in _with_library(seen, path))
+        # The loader's list is made anew after the files went, and by an undo after they came back.
+        return Plan(steps=(run("ldconfig", "ldconfig", undo=(back("ldconfig"),)), *away, run("ldconfig", "ldconfig")), verify=proof("smi"))
     return Plan(steps=(person("stranger-first", path=path or "?"), *reinstalled(seen, "library", "tool")), verify=proof("smi"))
 
 
 _STRANGER = re.compile(r"/(?:usr/local|opt)/\S*/(?:nvidia-smi|lib(?:cuda|nvidia-[\w-]+)\.so[\w.]*)")
 """A file of a driver where no package of the system puts one."""
+
+
+def _with_library(seen: Evidence, path: str) -> tuple[str, ...]:
+    """Return a stranger's file with what lies beside it of the same library: ldconfig would make its link anew from those."""
+    if ".so" not in path or seen.rehearsal:
+        return (path,)
+    beside = seen.host.glob(f"{path.partition('.so')[0]}.so*")
+    return tuple(dict.fromkeys((path, *(one for one in beside if _STRANGER.fullmatch(one)))))
 
 
 @repairs("driver-utilities-package-missing")
@@ -139,17 +155,26 @@ def tools(seen: Evidence, candidate: Candidate) -> Plan:
     manager = manager_of(seen)
     here = next((row for row in seen.packages.rows if row.installed and role(row.name) in ("library", "module", "firmware")), None)
     branch = re.search(r"-(\d{3})(-server)?\b", here.name) if here else None
+    gone = next((row.name for row in seen.packages.rows if row.state[1:2] == "c" and _TOOLS.fullmatch(row.name)), None)
     if manager == "apt":
-        name = (
-            f"nvidia-utils-{branch[1]}{branch[2] or ''}" if branch else "nvidia-smi" if seen.system.id == "debian" else "nvidia-driver-cuda"
-        )
+        name = gone or (f"nvidia-utils-{branch[1]}{branch[2] or ''}" if branch else _unnumbered(seen))
     else:
         # RPM Fusion's packages have names of their own, those of an older branch its number too.
         fusion = next(iter(seen.packages.named(r"xorg-x11-drv-nvidia(-\d+xx)?(-libs)?")), None)
         rpm = f"{fusion.name.removesuffix('-libs')}-cuda" if fusion else "nvidia-driver-cuda"
         name = {"dnf": rpm, "pacman": "nvidia-utils"}.get(manager or "", "nvidia-utils")
-    exact = f"{name}={here.version}" if manager == "apt" and here and branch else name
+    # Where the newest is of another version than the rest it would not go with it.
+    fits = here is not None and bool(branch or gone or name == _OF_NVIDIA)
+    exact = f"{name}={here.version}" if manager == "apt" and here and fits else name
     return Plan(steps=(install("tools", manager, exact),), verify=proof("smi"))
+
+
+_TOOLS, _OF_NVIDIA = re.compile(r"nvidia-utils(-.*)?|nvidia-smi|nvidia-driver-cuda"), "nvidia-driver-cuda"
+
+
+def _unnumbered(seen: Evidence) -> str:
+    """Return the package of nvidia-smi by Debian's name for it where its archive is in use, else by that of NVIDIA's."""
+    return "nvidia-smi" if seen.system.id == "debian" and not not_offered(seen, "apt", "nvidia-smi") else _OF_NVIDIA
 
 
 @repairs("driver-package-file-conflict")
@@ -217,7 +242,9 @@ def both_architectures(seen: Evidence, candidate: Candidate) -> Plan:
     if manager != "apt" or newest is None or len({row.arch for row in rows}) < 2:
         return Plan(steps=(completed(manager), person("both-architectures", package=name)), verify=proof("packages", manager))
     names = tuple(f"{row.name}:{row.arch}={newest.version}" for row in rows)
-    return Plan(steps=(install("both-architectures", manager, *names, package=name),), verify=proof("packages", manager))
+    # What dpkg left half-way is completed by a step of its own: no undo makes it half-done again, and that is said.
+    waiting = (completed(manager),) if half(seen) else ()
+    return Plan(steps=(*waiting, install("both-architectures", manager, *names, package=name)), verify=proof("packages", manager))
 
 
 @repairs("linux-driver-installed-in-wsl")

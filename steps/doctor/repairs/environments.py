@@ -19,6 +19,7 @@ from steps.doctor.events.libraries import LibrariesSkipped
 from steps.doctor.evidence import Evidence
 from steps.doctor.repairs.base import Plan, command_proof, made_of, person, proof, repairs, run
 from steps.doctor.repairs.builds import cardless, cuda_major, first_branch, jax_of, least_driver, machine_of, torch_build, with_refused
+from steps.doctor.repairs.own_python import HAS_CUDA, shown_by
 from steps.doctor.rules.base import Candidate
 from steps.errors import PreflightError
 from steps.host.trusted_path import person_home, person_uid, roots_alone, works_on
@@ -32,7 +33,6 @@ from steps.model.machine import Machine, judged
 from steps.model.profile import Profile
 
 _INDEX = "https://download.pytorch.org/whl"
-_HAS_CUDA = "import sys, torch; sys.exit(torch.version.cuda is None)"
 _PRELOAD = "import onnxruntime; onnxruntime.preload_dlls(); onnxruntime.print_debug_info()"
 """It loads the libraries that lie beside it as wheels (onnxruntime.ai, CUDA Execution Provider, Preload DLLs)."""
 
@@ -149,7 +149,7 @@ def torch_step(seen: Evidence, candidate: Candidate, key: str, *, same: bool = T
     if rocm:
         return pip(seen, candidate, "torch", "rocm-build", *wheels)
     told = {"least": build.least} if build.driver is None and build.least else {}
-    return pip(seen, candidate, "torch", f"{key}-any-driver" if told else key, *wheels, check=_HAS_CUDA if same else "", params=told)
+    return pip(seen, candidate, "torch", f"{key}-any-driver" if told else key, *wheels, check=HAS_CUDA if same else "", params=told)
 
 
 def _behind(driver: str | None, least: str | None) -> bool:
@@ -197,7 +197,14 @@ def with_cuda(seen: Evidence, candidate: Candidate) -> Plan:
         return Plan(steps=_beside_card(seen, candidate, what, "cuda-build", "onnxruntime-gpu"), verify=_onnx())
     if what == "bitsandbytes":
         return Plan(steps=_beside_card(seen, candidate, what, "cuda-build", "--upgrade", what), verify=proof("torch"))
-    return _with_build(torch_step(seen, candidate, "cuda-build"))
+    plan = _with_build(torch_step(seen, candidate, "cuda-build"))
+    own = shown_by(environment_of(seen, candidate, "torch"), HAS_CUDA, seen)
+    # Without a step that a run can do nothing is proven by it; AMD's build has no CUDA to name.
+    return msgspec.structs.replace(plan, verify=own) if own and plan.verify == proof("torch") and _runs(plan) else plan
+
+
+def _runs(plan: Plan) -> bool:
+    return any(step.actions for step in plan.steps)
 
 
 def _with_build(steps: tuple[Step, ...]) -> Plan:

@@ -16,6 +16,8 @@ from steps.model.profile import Profile
 
 PROOF = "repair.proof"
 """The id of the last action: the doctor looks again."""
+_ALONE = Profile(prompts={"manual": "skip"})
+"""Where nobody is there who could do what a run cannot, that is left out, and the proof says whether it was missed."""
 
 
 def repair_plan(cause: Diagnosis, target: Target, made: float, *, of_run: str | None = None) -> Plan:
@@ -27,7 +29,7 @@ def repair_plan(cause: Diagnosis, target: Target, made: float, *, of_run: str | 
         return Plan(made=made, target=target, profile=Profile(), actions=(), repairs=of_run)
     actions = _chained(_named(_for(cause, target)))
     proof = _proof(cause, actions, target, made)
-    return Plan(made=made, target=target, profile=Profile(), actions=(*actions, proof), repairs=of_run)
+    return Plan(made=made, target=target, profile=_ALONE, actions=(*actions, proof), repairs=of_run)
 
 
 def _for(cause: Diagnosis, target: Target) -> tuple[Step, ...]:

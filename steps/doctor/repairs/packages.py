@@ -63,8 +63,12 @@ def unheld(seen: Evidence, candidate: Candidate) -> Plan:
 
 
 def _asked_for(seen: Evidence) -> tuple[str, ...]:
-    """Return the packages of the driver that the last typed installation asked for, nothing where a log shows none."""
-    typed = [one.words for one in seen.commands("apt", "apt-get") if "install" in one.words]
+    """Return the packages of the driver that the last typed installation asked for, nothing where a log shows none.
+
+    apt's own history tells what it did, and not what it refused.
+    """
+    asked = (one for one in seen.commands("apt", "apt-get") if not one.place.source.startswith("/var/log/apt/"))
+    typed = [one.words for one in asked if "install" in one.words]
     names = typed[-1][typed[-1].index("install") + 1 :] if typed else ()
     return tuple(name for name in names if _ASKED.fullmatch(name) and role(name.partition("=")[0]))
 

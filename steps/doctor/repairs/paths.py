@@ -11,6 +11,8 @@ from steps.doctor.diagnosis import Step
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.packages import Manager
 from steps.doctor.repairs.base import Plan, install, manager_of, not_offered, person, proof, remove, repairs, write
+from steps.doctor.repairs.environments import environment_of
+from steps.doctor.repairs.own_python import IMPORTS, shown_by
 from steps.doctor.rules.base import Candidate
 
 # --- search paths ---------------------------------------------------------------------------------
@@ -93,7 +95,8 @@ def _unset(seen: Evidence, variable: str, key: str) -> tuple[Step, ...]:
 @repairs("ld-library-path-shadows-bundled-libs")
 def own_libraries(seen: Evidence, candidate: Candidate) -> Plan:
     """Return the search path without the folder that shadows the wheel's libraries."""
-    return Plan(steps=_unset(seen, "LD_LIBRARY_PATH", "without-path"), verify=proof("torch"))
+    own = shown_by(environment_of(seen, candidate, "torch"), IMPORTS, seen)
+    return Plan(steps=_unset(seen, "LD_LIBRARY_PATH", "without-path"), verify=own or proof("torch"))
 
 
 @repairs("cuda-visible-devices-hides-gpus")

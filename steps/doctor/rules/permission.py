@@ -7,6 +7,7 @@ import re
 from steps.doctor.events.containers import CountersForbidden, Denied, OperationRefused, ReadingTold
 from steps.doctor.events.nodes import DeviceNode
 from steps.doctor.evidence import Evidence
+from steps.doctor.facts.params import PARAMS, counters_for_root
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
 from steps.doctor.rules.container import inside, started
 from steps.doctor.told import Fact, Told, fact
@@ -106,9 +107,9 @@ def rootless(seen: Evidence) -> Answer:
 def admin_only(seen: Evidence) -> Answer:
     """Reading works, and what only root may do was refused."""
     forbidden = seen.first(CountersForbidden)
-    params = re.search(r"^RmProfilingAdminOnly: 1$", seen.host.read("/proc/driver/nvidia/params") or "", re.MULTILINE)
     if forbidden is not None:
-        return found(CERTAIN, forbidden, fact("1", "/proc/driver/nvidia/params", params[0]) if params else None, variant="counters")
+        told = fact("1", PARAMS, "RmProfilingAdminOnly: 1") if counters_for_root(seen.host) else None
+        return found(CERTAIN, forbidden, told, variant="counters")
     refused = seen.first(OperationRefused)
     error, read = seen.nvml("no-permission"), seen.first(ReadingTold)
     if refused is not None:
