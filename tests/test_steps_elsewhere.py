@@ -1,0 +1,68 @@
+"""What the steps say on machines without an NVIDIA card of its own: Jetson, AMD, WSL2."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from steps import frameworks, hardware, monitoring
+from steps.compat.solve import recommend
+from steps.detect.machine import detect
+from steps.host.opening import open_host
+from steps.model.choice import Option
+from steps.model.machine import Machine
+from steps.model.profile import Profile
+from steps.text import say, say_finding
+from tests import scoring
+from tui.cells import Span
+from tui.widgets.hint import Block, fitted
+
+
+@cache
+def captured(name: str) -> Machine:
+    return detect(open_host(str(scoring.MACHINES / f"{name}.json"), None))
+
+
+def tool(machine: Machine, name: str) -> Option:
+    rows = (option for choice in monitoring.choices(machine, Profile()) for option in choice.options)
+    return next(option for option in rows if option.value == name)
+
+
+def build(machine: Machine, name: str) -> Option:
+    advised = recommend(machine, ()).choices
+    assert advised is not None
+    rows = (option for choice in frameworks.choices(machine, advised) for option in choice.options)
+    return next(option for option in rows if option.value == name)
+
+
+def test_a_gpu_within_the_processor_is_named_and_not_judged() -> None:
+    gpu = hardware.choices(captured("jetson-agx-orin"), Profile())[0].options[0]
+    assert (gpu.mark, say("en", gpu.tag), say("en", gpu.detail)) == ("info", "not judged", "Orin (nvgpu)")
+    assert "part of the processor" in say("en", gpu.sentences[0])
+
+
+def test_the_build_for_the_processor_leaves_amds_cards_idle_too() -> None:
+    assert [build(captured("xe9680-mi300x"), name).mark for name in ("rocm6.3", "cpu")] == ["good", "catch"]
+
+
+def test_in_wsl_nobody_is_told_to_choose_a_driver() -> None:
+    row = tool(captured("wsl2-rtx3060"), "dcgm-exporter")
+    assert (row.mark, row.findings[0].code) == ("unknown", "monitoring-unproven-wsl")
+    assert "that of Windows" in say_finding("en", row.findings[0], "sentence")
+
+
+def test_what_cannot_be_installed_says_neither_how_it_is_used_nor_what_to_heed() -> None:
+    row = tool(captured("jetson-agx-orin"), "dcgm-exporter")
+    assert row.mark == "bad"
+    assert [note.label for note in row.notes] == ["source"]
+
+
+def test_a_file_loses_its_end_and_keeps_the_word_above_it() -> None:
+    line = ((Span("x"),),)
+    parts = [Block(((Span("subject"),),), 100), *(Block(((Span(f"{at}"),),), 22, gap=at == 0) for at in range(4)), Block(line, 30)]
+    shown = ["".join(span.text for span in row).strip() for row in fitted(parts, 5)]
+    assert shown == ["subject", "", "0", "1", "x"]
+
+
+def test_a_blank_row_stays_above_the_notes_when_the_first_of_them_gives_way() -> None:
+    parts = [Block(((Span("why"),),), 90), Block(((Span("gone"),),), 10, gap=True), Block(((Span("kept"),),), 20)]
+    assert ["".join(span.text for span in row).strip() for row in fitted(parts, 3)] == ["why", "", "kept"]
