@@ -242,3 +242,16 @@ def test_a_release_that_is_not_the_newest_is_explained() -> None:
     shown = bringup("recommend", "--machine", str(MACHINES / "2080ti-dkms-missing.json"), "--want", "torch", "--lang", "en").stdout
     reason = shown.partition("is taken, not the newest release")[2].splitlines()[1]
     assert reason.strip() == "because The driver is 470.256.02"
+
+
+def test_who_follows_a_run_through_a_pipe_reads_each_line_when_it_is_said(tmp_path: Path) -> None:
+    argv = [sys.executable, "-I", "-m", "tui", "apply", "--yes", "--offline", "--machine", str(MACHINES / "nogpu-dell-r6515.json")]
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LANG": "C.UTF-8", "BRINGUP_STATE": str(tmp_path)}
+    with subprocess.Popen(argv, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as run:
+        assert run.stdout is not None
+        # All that is there at the first moment at which anything is: with a full buffer that would be the end too.
+        first = os.read(run.stdout.fileno(), 1 << 16).decode()
+        rest = run.stdout.read().decode()
+    assert "nothing was changed" not in first
+    assert "nothing was changed" in rest
+    assert run.returncode == 0
