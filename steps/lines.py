@@ -47,7 +47,7 @@ def facts(machine: Machine, language: Language) -> Iterator[str]:
     yield row("secure-boot", word("secure-boot", firmware.secure_boot))
     cores = phrase("cli.cores", cores=cpu.cores, threads=cpu.threads or cpu.cores) if cpu.cores else ""
     yield row("cpu", cpu.model, say(language, cores))
-    yield row("memory", size(memory.total_bytes, binary=True), memory.type, "ECC" if memory.ecc else None)
+    yield row("memory", measures.memory(memory.total_bytes) if memory.total_bytes else None, memory.type, "ECC" if memory.ecc else None)
     for disk in machine.disks:
         yield row("disk", disk.name, disk.model, size(disk.bytes), disk.tier)
     for network in machine.networks:

@@ -168,6 +168,24 @@ def test_a_config_file_that_is_wrong_is_named_in_the_language_of_the_call(tmp_pa
     assert any("\u4e00" <= char <= "\u9fff" for char in ended.stderr)
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('lang = "zh"', '"en", "zh_CN"'),
+        ("plain = 1", "true, false"),
+        ('lng = "en"', "lang, plain, no_color, low_bandwidth"),
+        ("lang = 5", '"en", "zh_CN"'),
+    ],
+)
+def test_a_slip_in_the_config_is_told_with_what_there_is(text: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "bringup").mkdir()
+    (tmp_path / "bringup" / "config.toml").write_text(text)
+    ended = bringup("detect", "--machine", str(GPU_BOX), environ={"XDG_CONFIG_HOME": str(tmp_path)})
+    assert ended.returncode == 2
+    assert f"There is: {told}." in ended.stderr
+    assert "enum" not in ended.stderr
+
+
 def test_what_the_config_prefers_counts_where_the_command_line_says_nothing() -> None:
     preferred = settings.Config(plain=True, no_color=False)
     assert preferred.under({"plain": False, "no_color": True, "verb": "apply"}) == {"plain": True, "no_color": True, "verb": "apply"}

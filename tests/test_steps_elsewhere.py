@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from functools import cache
 
-from steps import frameworks, hardware, monitoring
+import pytest
+
+from steps import frameworks, hardware, lines, monitoring
 from steps.compat.solve import recommend
+from steps.detect import topology
 from steps.detect.machine import detect
 from steps.host.opening import open_host
 from steps.model.choice import Option
 from steps.model.machine import Machine
 from steps.model.profile import Profile
+from steps.report.content import Told, report
+from steps.report.markdown import markdown
 from steps.text import say, say_finding
 from tests import scoring
 from tui.cells import Span
@@ -66,3 +71,23 @@ def test_a_file_loses_its_end_and_keeps_the_word_above_it() -> None:
 def test_a_blank_row_stays_above_the_notes_when_the_first_of_them_gives_way() -> None:
     parts = [Block(((Span("why"),),), 90), Block(((Span("gone"),),), 10, gap=True), Block(((Span("kept"),),), 20)]
     assert ["".join(span.text for span in row).strip() for row in fitted(parts, 3)] == ["why", "", "kept"]
+
+
+@pytest.mark.parametrize("name", ["wsl2-rtx3060", "jetson-agx-orin"])
+def test_a_gpu_that_is_on_no_bus_is_drawn_without_an_address(name: str) -> None:
+    assert [line.split()[:2] for line in topology.tree(captured(name))[1:]] == [
+        ["└─", {"wsl2-rtx3060": "GPU", "jetson-agx-orin": "Orin"}[name]]
+    ]
+
+
+def test_memory_has_one_size_in_the_wizard_and_in_detect() -> None:
+    shown = list(lines.facts(captured("rtx5090-u2404-fresh"), "en"))
+    assert next(line for line in shown if line.startswith("Memory")).split()[1:3] == ["96", "GB"]
+
+
+def test_a_chinese_report_says_states_in_chinese() -> None:
+    told = Told(machine=captured("jetson-agx-orin"), findings=(), version="1", made="2026-11-30")
+    shown = markdown(report(told, "zh_CN", lambda text: text))
+    assert "正常 · 540.4.0" in shown
+    assert "Secure Boot: 未开启" in shown
+    assert "working" not in shown
