@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from functools import cache
 
+import msgspec
 import pytest
 
-from steps import frameworks, hardware, lines, monitoring
-from steps.compat.solve import recommend
+from steps import checklist, frameworks, hardware, lines, monitoring
+from steps.compat.solve import judge, recommend
 from steps.detect import topology
 from steps.detect.machine import detect
 from steps.host.opening import open_host
 from steps.model.choice import Option
 from steps.model.machine import Machine
-from steps.model.profile import Profile
+from steps.model.plan import Plan, Target
+from steps.model.profile import Profile, answered
 from steps.report.content import Told, report
 from steps.report.markdown import markdown
 from steps.text import say, say_finding
@@ -91,3 +93,22 @@ def test_a_chinese_report_says_states_in_chinese() -> None:
     assert "正常 · 540.4.0" in shown
     assert "Secure Boot: 未开启" in shown
     assert "working" not in shown
+
+
+def test_of_eight_cards_it_is_said_that_there_are_more_than_are_shown() -> None:
+    measured = [say("en", words) for words in checklist.seen(captured("xe9680-h100x8"), "resizable-bar").measured]
+    assert len(measured) == 4
+    assert measured[-1] == "and 5 more"
+
+
+def test_an_environment_without_anything_in_it_is_told_what_is_missing() -> None:
+    plan = Plan(actions=(), made=0.0, target=Target(), profile=answered(Profile(), {"environment.python": "3.12"}))
+    assert "[frameworks]" in next(lines.plan(plan, (), "en"))
+    assert "[frameworks]" not in next(lines.plan(msgspec.structs.replace(plan, profile=Profile()), (), "en"))
+
+
+def test_a_repository_without_a_last_release_has_all_later_ones() -> None:
+    laptop = captured("laptop-katana-4070-secureboot")
+    (found,) = (one for one in judge(laptop, answered(Profile(), {"toolkit.cuda": "11.8"})) if one.code == "cuda-not-for-distro")
+    assert say("en", found.because[0]).endswith("and later")
+    assert "…" not in say("zh_CN", found.because[0])
