@@ -12,6 +12,7 @@ from steps.doctor.evidence import Evidence
 from steps.doctor.judge import judge
 from steps.headless.facts import as_the_doctor
 from steps.host.captured import CapturedHost, parse_capture
+from steps.host.recording import RecordingHost
 from tests import scoring
 from tests.doctor import kit
 
@@ -75,3 +76,19 @@ def test_the_answer_of_nvml_that_no_driver_is_there_speaks_of_no_container() -> 
     missing = {"stdout": '{"error": 12, "said": "NVML Shared Library Not Found"}\n', "status": 0}
     said = judge(Evidence(captured(**machine | {"commands": machine["commands"] | {"bringup nvml": missing}})))
     assert said.healthy, said.cause
+
+
+def test_a_probe_that_answers_while_the_capture_is_written_breaks_nothing() -> None:
+    recording = RecordingHost(captured())
+
+    class Watched(tuple[str, ...]):
+        """A command line which, when it is looked at, lets another probe answer."""
+
+        __slots__ = ()
+
+        def __getitem__(self, at: Any) -> Any:
+            recording.run(("modinfo", "late"))
+            return super().__getitem__(at)
+
+    recording.run(Watched(("lsmod",)))
+    assert list(json.loads(recording.capture({}))["commands"]) == ["lsmod"]

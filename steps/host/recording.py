@@ -141,7 +141,9 @@ class RecordingHost:
 
     def capture(self, about: Mapping[str, Any]) -> bytes:
         """Return what was recorded as a capture, redacted."""
-        said = {argv: msgspec.structs.replace(result, stdout=_shortened(argv, result.stdout)) for argv, result in self._commands.items()}
+        # A probe that hung may answer even now, from a thread that nobody waits for any more.
+        commands = tuple(self._commands.items())
+        said = {argv: msgspec.structs.replace(result, stdout=_shortened(argv, result.stdout)) for argv, result in commands}
         addressed = [result.text for argv, result in said.items() if argv[0] in _OF_NETWORKS]
         addressed += [decoded(data) for path, data in self._files.items() if path.startswith(_MAY_NAME_HOSTS)]
         redaction = Redaction(self.inner, [result.text for result in said.values()], addressed)
