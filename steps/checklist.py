@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -13,6 +13,9 @@ from steps.model.base import Record, Words, phrase
 from steps.model.choice import Mark
 from steps.model.hardware import PowerLimit
 from steps.model.machine import Machine, judged
+
+_MOST = 4
+"""Facts of one kind that an item shows."""
 
 
 class Seen(Record):
@@ -56,7 +59,13 @@ def by_eye() -> Seen:
 
 def _bars(machine: Machine) -> tuple[Words, ...]:
     """Return the memory window of each judged card."""
-    return tuple(f"BAR1 {card.address} = {card_memory(card.bar1_bytes)}" for card in judged(machine) if card.bar1_bytes)[:4]
+    return _first(f"BAR1 {card.address} = {card_memory(card.bar1_bytes)}" for card in judged(machine) if card.bar1_bytes)
+
+
+def _first(facts: Iterable[str]) -> tuple[Words, ...]:
+    """Return the first facts, and how many more there are: a machine with eight cards has eight of each."""
+    told = tuple(facts)
+    return told if len(told) <= _MOST else (*told[: _MOST - 1], phrase("firmware.measured.more", count=len(told) - _MOST + 1))
 
 
 def _generation(machine: Machine) -> Seen:
@@ -67,7 +76,7 @@ def _generation(machine: Machine) -> Seen:
     if not able:
         return by_eye()
     least = min(generation for _, generation in able)
-    measured = tuple(f"{card.address} {short_name(card)}: Gen{generation}" for card, generation in able)[:4]
+    measured = _first(f"{card.address} {short_name(card)}: Gen{generation}" for card, generation in able)
     return Seen(
         mark="good" if least >= 4 else "info",
         tag=phrase("firmware.tag.able", generation=least),
@@ -82,7 +91,7 @@ def _width(machine: Machine) -> Seen:
         return Seen(mark="info", tag=phrase("firmware.tag.no-gpu"))
     if not links:
         return by_eye()
-    measured = tuple(f"{card.address} {short_name(card)}: ×{width} / ×{most or '?'}" for card, width, most in links)[:4]
+    measured = _first(f"{card.address} {short_name(card)}: ×{width} / ×{most or '?'}" for card, width, most in links)
     return Seen(mark="good", tag=f"×{min(width for _, width, _ in links)}", measured=measured)
 
 
@@ -164,11 +173,11 @@ def _numa(machine: Machine) -> Seen:
     nodes = machine.cpu.numa_nodes
     if nodes is None:
         return by_eye()
-    cards = tuple(
+    cards = _first(
         f"{card.address}: node {card.numa_node}" for card in judged(machine) if card.numa_node is not None and card.numa_node >= 0
     )
     tag = phrase("firmware.tag.one-node") if nodes == 1 else phrase("firmware.tag.nodes", count=nodes)
-    return Seen(mark="good" if nodes == 1 else "info", tag=tag, measured=cards[:4] if nodes > 1 else ())
+    return Seen(mark="good" if nodes == 1 else "info", tag=tag, measured=cards if nodes > 1 else ())
 
 
 def _governor(machine: Machine) -> Seen:
@@ -182,7 +191,7 @@ def _governor(machine: Machine) -> Seen:
 def _power(machine: Machine) -> Seen:
     """Return the power limits and fans that the system sees; the board's own are seen in its BIOS where none are shown here."""
     cards = [(card, card.power) for card in judged(machine) if card.power is not None]
-    measured = [f"{card.address}: {_limit(limit)}" for card, limit in cards][:4]
+    measured = [*_first(f"{card.address}: {_limit(limit)}" for card, limit in cards)]
     measured += [f"CPU: {_limit(limit)}" for limit in machine.power.packages][:2]
     measured += [f"platform_profile: {machine.power.profile}"] if machine.power.profile else []
     turning = [f"{fan.name} {fan.rpm}/min" for fan in machine.power.fans if fan.rpm]

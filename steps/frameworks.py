@@ -18,7 +18,7 @@ from steps.model.action import AnyAction
 from steps.model.base import Words, phrase
 from steps.model.choice import Choice, Mark, Note, Option
 from steps.model.finding import Finding, Patch, StepKey
-from steps.model.machine import Machine
+from steps.model.machine import Machine, judged
 from steps.model.plan import Target
 from steps.model.profile import Profile, answered
 
@@ -303,7 +303,7 @@ def _build(case: Case, release: catalog.TorchRelease, name: str, advised: bool) 
     answers = answered(case.answers, patch)
     findings = solve.judge_frameworks(case.machine, answers, lambda finding: "torch" in finding.subject)
     mark, tag = _verdict(findings, "recommended" if advised else "fits")
-    if mark == "good" and name == "cpu" and case.gpus:
+    if mark == "good" and name == "cpu" and (case.gpus or (judged(case.machine) and not advised)):
         mark, tag = "catch", phrase("frameworks.tag.no-gpu")
     cuda = cuda_of(name)
     text = (

@@ -172,6 +172,10 @@ def _gpu(machine: Machine, found: dict[str, Finding]) -> Option:
     """Return the row of the accelerators, with the topology as its picture."""
     mine = judged(machine)
     notes = tuple(Note(label="from", text=f"PCI id {pci}") for pci in sorted({card.pci_id for card in mine if card.pci_id})[:2])
+    within = [card for card in machine.accelerators if card.vendor == "nvidia" and card.integrated]
+    if not mine and within:
+        row = _row("gpu", measures.short_name(within[0]), found, (), (phrase("hardware.explain.gpu-within"),))
+        return msgspec.structs.replace(row, mark="info", tag=phrase("hardware.tag.not-judged"), notes=())
     if not mine:
         others = tuple(measures.short_name(card) for card in machine.accelerators)
         return _row("gpu", phrase("hardware.detail.none"), found, ("no-accelerator",), (phrase("hardware.explain.gpu-none"), *others))

@@ -16,7 +16,7 @@ from steps.model.base import Param, Words, phrase
 from steps.model.finding import Finding
 from steps.model.machine import Machine
 from steps.model.plan import Plan, digest
-from steps.model.profile import as_tables
+from steps.model.profile import EnvironmentAnswers, as_tables
 from steps.model.run import RunSummary
 from steps.model.verdict import Rung, reach
 from steps.nodes import Meeting, launch_line
@@ -47,7 +47,7 @@ def facts(machine: Machine, language: Language) -> Iterator[str]:
     yield row("secure-boot", word("secure-boot", firmware.secure_boot))
     cores = phrase("cli.cores", cores=cpu.cores, threads=cpu.threads or cpu.cores) if cpu.cores else ""
     yield row("cpu", cpu.model, say(language, cores))
-    yield row("memory", size(memory.total_bytes, binary=True), memory.type, "ECC" if memory.ecc else None)
+    yield row("memory", measures.memory(memory.total_bytes) if memory.total_bytes else None, memory.type, "ECC" if memory.ecc else None)
     for disk in machine.disks:
         yield row("disk", disk.name, disk.model, size(disk.bytes), disk.tier)
     for network in machine.networks:
@@ -158,7 +158,9 @@ def plan(made: Plan, found: Iterable[Finding] | None, language: Language, *, scr
     asked, found = found is not None, tuple(found or ())
     if not made.actions:
         forbidden = any(one.severity == "error" for one in found)
-        yield say(language, phrase("cli.nothing-possible" if forbidden else "cli.nothing-to-do"))
+        # An environment is made for what goes into it: its name or its Python alone asks for nothing.
+        alone = made.profile.environment != EnvironmentAnswers() and not made.profile.frameworks
+        yield say(language, phrase(f"cli.{'nothing-possible' if forbidden else 'environment-alone' if alone else 'nothing-to-do'}"))
     unsure = {one.params.get("action"): one for one in found if one.code == "unverified"}
     cut = False
     for number, action in enumerate(made.actions, start=1):

@@ -114,11 +114,11 @@ def _option(machine: Machine, answers: Profile, one: guide.Tool) -> Option:
         tag = phrase(f"monitoring.finding.{hindrance.code}.tag", **hindrance.params)
     elif there:
         tag = phrase("monitoring.tag.installed")
-    traps = tuple(Note(label="trap", text=phrase(f"monitoring.trap.{trap}")) for trap in one.traps)
-    scrape = tuple(Note(label="file", text=line, command=True) for line in one.scrape)
-    leads: tuple[Note, ...] = (
-        () if hindrance and mark == "bad" else (Note(label="leads-to", text=f"$ {one.command_with(machine.tools)}", command=True),)
-    )
+    leads: tuple[Note, ...] = ()
+    if mark != "bad":
+        traps = (Note(label="trap", text=phrase(f"monitoring.trap.{trap}")) for trap in one.traps)
+        scrape = (Note(label="file", text=line, command=True) for line in one.scrape)
+        leads = (Note(label="leads-to", text=f"$ {one.command_with(machine.tools)}", command=True), *traps, *scrape)
     return Option(
         value=one.id,
         label=one.label,
@@ -126,7 +126,7 @@ def _option(machine: Machine, answers: Profile, one: guide.Tool) -> Option:
         tag=tag,
         sentences=(phrase(f"monitoring.explain.{one.id}"),),
         findings=(hindrance,) if hindrance else (),
-        notes=(*((Note(label="measured", text=there),) if there else ()), *leads, *traps, *scrape, Note(label="source", text=one.source)),
+        notes=(*((Note(label="measured", text=there),) if there else ()), *leads, Note(label="source", text=one.source)),
         patch={one.key: None if _wanted(answers, one) else True},
         recommended=one.id in _RECOMMENDED and hindrance is None and bool(judged(machine)),
     )
@@ -141,7 +141,7 @@ def _hindrance(machine: Machine, answers: Profile, one: guide.Tool) -> Finding |
         return (
             _said("monitoring-other-cards", one, here, knows=knows, cards=here)
             if vendors
-            else _said("monitoring-needs-gpu", one, phrase("monitoring.because.no-gpu"))
+            else _said("monitoring-needs-gpu", one, phrase("monitoring.because.no-gpu", knows=knows), knows=knows)
         )
     contained = machine.os.container not in (None, "none") or machine.os.wsl is True
     if one.how == "service" and (contained or machine.os.init not in (None, "systemd")):
@@ -151,6 +151,8 @@ def _hindrance(machine: Machine, answers: Profile, one: guide.Tool) -> Finding |
     if one.repository and Case(machine, answers).repository is None:
         return _said("monitoring-no-package", one, named(Case(machine, answers).system))
     if _names(machine, answers, one) is None:
+        if machine.os.wsl is True:
+            return _said("monitoring-unproven-wsl", one, phrase("monitoring.because.wsl"))
         return _said("monitoring-needs-driver", one, phrase("monitoring.because.no-driver", state=machine.driver.state))
     return None
 

@@ -57,9 +57,7 @@ class PlainWizard:
             self._write(f"  {number:>2}  {self._say(action.title)}{mark}")
         for finding in found:
             if finding.severity in ("error", "warning"):
-                self._write(
-                    f"  {self._say(phrase(f'cli.severity.{finding.severity}'))}: {say_finding(self._language, finding, 'sentence')}"
-                )
+                self._write(f"  {self._found(f'cli.severity.{finding.severity}', finding)}")
         word = tuning.word_of(plan)
         if word:
             return self._line(self._say(phrase("cli.plain.word", word=word))) == word
@@ -112,7 +110,7 @@ class PlainWizard:
         """Return the option's word, and for one that cannot work the first reason."""
         word = self._say(option.tag) or self._say(phrase(f"cli.mark.{option.mark}"))
         if option.mark == "bad" and option.findings:
-            return f"{self._say(phrase('cli.mark.bad'))}: {say_finding(self._language, option.findings[0], 'sentence')}"
+            return self._found("cli.mark.bad", option.findings[0])
         return word
 
     def _answer(self, choice: Choice) -> bool:
@@ -186,6 +184,10 @@ class PlainWizard:
         if line is None or line.strip() == QUIT:
             raise Quit
         return line.strip()
+
+    def _found(self, mark: str, finding: Finding) -> str:
+        """Return a finding behind its mark in words."""
+        return self._say(phrase("ui.row", name=self._say(phrase(mark)), value=say_finding(self._language, finding, "sentence")))
 
     def _say(self, words: Words) -> str:
         return say(self._language, words)

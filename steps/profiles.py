@@ -6,7 +6,7 @@ import difflib
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 import tomli_w
@@ -55,7 +55,8 @@ def parse(text: str, name: str) -> Profile:
     """Return the profile that `text` (of the file `name`) holds.
 
     Raises `InputError` that names the file, the line and the key: `profile-syntax`, `profile-schema`, `profile-key`,
-    `profile-type`, `profile-shape`, `profile-keep`, `profile-secret`, `profile-prompt`, `profile-prompt-person`.
+    `profile-type`, `profile-choice`, `profile-quotes`, `profile-shape`, `profile-keep`, `profile-secret`, `profile-prompt`,
+    `profile-prompt-person`.
     """
     try:
         tables = tomllib.loads(text)
@@ -188,10 +189,10 @@ def _refuse_unknown(tables: Mapping[str, Any], text: str, name: str) -> None:
 
 def _unknown_key(key: str, known: tuple[str, ...], text: str, name: str) -> InputError:
     """Return the error for a key that is not one, with the nearest that is."""
-    near = difflib.get_close_matches(key, known, n=1)
     short = key.rpartition(".")[2]
+    near = difflib.get_close_matches(short, [one.rpartition(".")[2] for one in known], n=1)
     if near:
-        return InputError("profile-key-near", file=name, line=_line(text, key), key=short, near=near[0].rpartition(".")[2])
+        return InputError("profile-key-near", file=name, line=_line(text, key), key=short, near=near[0])
     return InputError("profile-key", file=name, line=_line(text, key), key=short)
 
 
@@ -199,7 +200,23 @@ def _type_error(problem: str, text: str, name: str) -> InputError:
     """Return the error for a value of the wrong type, from msgspec's "… - at `$.table.key`"."""
     detail, _, where = problem.partition(" - at ")
     key = where.strip("`").removeprefix("$.").split("[")[0].removesuffix(".")
+    if (chosen := re.fullmatch(r"Invalid enum value '(.*)'", detail, re.DOTALL)) and (answers := _answers(key)):
+        found = "".join(char if char.isprintable() else "�" for char in chosen[1][:40])
+        return InputError("profile-choice", file=name, line=_line(text, key), key=key, found=found, answers=", ".join(answers))
+    if detail.startswith("Expected `str") and re.search(r"got `(int|float)`", detail):
+        return InputError("profile-quotes", file=name, line=_line(text, key), key=key)
     return InputError("profile-type", file=name, line=_line(text, key), key=key or "?", detail=detail)
+
+
+def _answers(dotted: str) -> tuple[str, ...]:
+    """Return the words that a key may have; empty where it may have any."""
+    table, _, key = dotted.partition(".")
+    records = {field.encode_name: field.type for field in msgspec.structs.fields(Profile)}
+    if not hasattr(records.get(table), "__struct_fields__"):
+        return ()
+    fields = {field.encode_name: field.type for field in msgspec.structs.fields(records[table])}
+    parts = (fields.get(key), *get_args(fields.get(key)))
+    return tuple(word for part in parts if get_origin(part) is Literal for word in get_args(part))
 
 
 def _line(text: str, dotted: str) -> int:

@@ -208,6 +208,13 @@ def test_the_columns_of_the_plain_wizard_stand_below_each_other_in_chinese_too(t
     assert len(starts) == 1
 
 
+def test_the_plain_wizard_gives_a_reason_behind_a_chinese_colon(tmp_path: Path) -> None:
+    refused = str(MACHINES / "rtx5090-proprietary-refused.json")
+    shown = bringup("--plain", "--lang", "zh_CN", "--machine", refused, state=tmp_path, stdin="\n\n\n\nq\n").stdout
+    assert "不能用：RTX 5090 只支持开源内核模块" in shown
+    assert "不能用: " not in shown
+
+
 def test_the_plain_wizard_walks_every_step_and_leaves_without_a_change(tmp_path: Path) -> None:
     ended = bringup("--plain", "--machine", str(GPU_BOX), state=tmp_path, stdin="\n" * 40 + "n\n")
     assert "Step 1 of" in ended.stdout

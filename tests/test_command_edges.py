@@ -168,6 +168,24 @@ def test_a_config_file_that_is_wrong_is_named_in_the_language_of_the_call(tmp_pa
     assert any("\u4e00" <= char <= "\u9fff" for char in ended.stderr)
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('lang = "zh"', '"en", "zh_CN"'),
+        ("plain = 1", "true, false"),
+        ('lng = "en"', "lang, plain, no_color, low_bandwidth"),
+        ("lang = 5", '"en", "zh_CN"'),
+    ],
+)
+def test_a_slip_in_the_config_is_told_with_what_there_is(text: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "bringup").mkdir()
+    (tmp_path / "bringup" / "config.toml").write_text(text)
+    ended = bringup("detect", "--machine", str(GPU_BOX), environ={"XDG_CONFIG_HOME": str(tmp_path)})
+    assert ended.returncode == 2
+    assert f"There is: {told}." in ended.stderr
+    assert "enum" not in ended.stderr
+
+
 def test_what_the_config_prefers_counts_where_the_command_line_says_nothing() -> None:
     preferred = settings.Config(plain=True, no_color=False)
     assert preferred.under({"plain": False, "no_color": True, "verb": "apply"}) == {"plain": True, "no_color": True, "verb": "apply"}
@@ -242,3 +260,16 @@ def test_a_release_that_is_not_the_newest_is_explained() -> None:
     shown = bringup("recommend", "--machine", str(MACHINES / "2080ti-dkms-missing.json"), "--want", "torch", "--lang", "en").stdout
     reason = shown.partition("is taken, not the newest release")[2].splitlines()[1]
     assert reason.strip() == "because The driver is 470.256.02"
+
+
+def test_who_follows_a_run_through_a_pipe_reads_each_line_when_it_is_said(tmp_path: Path) -> None:
+    argv = [sys.executable, "-I", "-m", "tui", "apply", "--yes", "--offline", "--machine", str(MACHINES / "nogpu-dell-r6515.json")]
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LANG": "C.UTF-8", "BRINGUP_STATE": str(tmp_path)}
+    with subprocess.Popen(argv, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as run:
+        assert run.stdout is not None
+        # All that is there at the first moment at which anything is: with a full buffer that would be the end too.
+        first = os.read(run.stdout.fileno(), 1 << 16).decode()
+        rest = run.stdout.read().decode()
+    assert "nothing was changed" not in first
+    assert "nothing was changed" in rest
+    assert run.returncode == 0

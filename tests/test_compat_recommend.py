@@ -288,6 +288,22 @@ def test_where_no_framework_can_be_had_a_wish_for_something_else_is_met_without_
     assert said(recommend(machine("4090", arch="riscv64"), ("torch",)).conflict)[0] == "torch"
 
 
+@pytest.mark.parametrize(
+    "wishes", [("driver==580", "driver==570"), ("torch==2.9.*", "torch", "torch==2.13.0"), ("variant==cu126", "variant==cpu")]
+)
+def test_two_versions_of_one_thing_are_a_conflict_and_not_the_last_one(wishes: tuple[str, ...]) -> None:
+    advice = recommend(captured("rtx4090x4-epyc"), wishes)
+    assert advice.choices is None
+    assert [str(words) for words in advice.conflict] == [wishes[0], wishes[-1]]
+    assert advice.nearest is not None
+
+
+def test_a_line_and_a_release_of_it_are_one_wish() -> None:
+    advised = recommend(captured("rtx4090x4-epyc"), ("torch==2.9.*", "torch==2.9.1")).choices
+    assert advised is not None
+    assert advised.frameworks["torch"] == "2.9.1"
+
+
 def test_frameworks_that_clash_are_a_conflict() -> None:
     answer = recommend(machine("4090"), ("torch==2.15.0", "tensorflow"))
 

@@ -17,10 +17,10 @@ from steps.text import Language, say_error
     [
         ("[toolkit]\ncudda = '12.8'\n", "profile-key-near", 2, "cudda"),
         ("[driver]\nbranch = '580'\n\n[zoo]\na = 1\n", "profile-key", 4, "zoo"),
-        ("[driver]\nbranch = 580\n", "profile-type", 2, "driver.branch"),
-        ("schema = 1\n[driver]\nflavor = 'opne'\n", "profile-type", 3, "driver.flavor"),
-        ("[nccl]\nextra = { NCCL_DEBUG = 1 }\n", "profile-type", 2, "nccl.extra"),
-        ("[driver]\nignore = ['0000:01:00.0', 3]\n", "profile-type", 2, "driver.ignore"),
+        ("[driver]\nbranch = 580\n", "profile-quotes", 2, "driver.branch"),
+        ("schema = 1\n[driver]\nflavor = 'opne'\n", "profile-choice", 3, "driver.flavor"),
+        ("[nccl]\nextra = { NCCL_DEBUG = 1 }\n", "profile-quotes", 2, "nccl.extra"),
+        ("[driver]\nignore = ['0000:01:00.0', 3]\n", "profile-quotes", 2, "driver.ignore"),
         ("driver = 3\n", "profile-type", 1, "driver"),
         ("\nschema = '1'\n", "profile-type", 2, "schema"),
         ("schema = true\n", "profile-type", 1, "schema"),
@@ -127,3 +127,18 @@ def test_answers_to_programs_are_read_and_written_back() -> None:
 )
 def test_a_package_that_is_merely_named_like_a_known_one_is_taken(name: str) -> None:
     assert profiles.parse(f"[frameworks]\n{name} = '1.0'\n", "lab.toml").frameworks == {name: "1.0"}
+
+
+def test_a_word_that_is_none_of_the_answers_is_told_with_all_of_them() -> None:
+    with pytest.raises(InputError) as caught:
+        profiles.parse("[environment]\nmanager = 'poetry'\n", "lab.toml")
+    said = say_error("zh_CN", caught.value.code, caught.value.params)
+    assert "poetry" in said
+    assert "uv, venv" in said
+    assert "enum" not in said
+
+
+def test_a_name_that_resembles_no_key_gets_no_neighbour() -> None:
+    with pytest.raises(InputError) as caught:
+        profiles.parse("[prompts]\nfoo = 'bar'\n", "lab.toml")
+    assert (caught.value.code, caught.value.params["key"]) == ("profile-key", "foo")

@@ -251,7 +251,7 @@ def test_what_stands_on_a_broken_rung_is_not_tried() -> None:
     assert rungs["module"].state == "failed"
     later = {name: rungs[name].state for name in ("cuda", "torch", "gpu", "ddp", "bandwidth")}
     assert set(later.values()) == {"skipped"}
-    assert say("en", rungs["ddp"].because) == "It stands on module, which broke."
+    assert say("en", rungs["ddp"].because) == "It rests on the rung module, which failed."
     assert not any("torch.distributed" in word for argv in host.asked for word in argv)
 
 

@@ -32,8 +32,8 @@ def main() -> None:
     gc.set_threshold(_BEFORE_GARBAGE)
     _open_streams()
     for stream in (sys.stdout, sys.stderr):
-        # A locale without × or 汉字 must cost a character, never the answer.
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # both are text files unless replaced
+        # A locale without × or 汉字 must cost a character, never the answer; and who follows a run through a pipe reads each line at once.
+        stream.reconfigure(errors="replace", line_buffering=True)  # type: ignore[union-attr]  # both are text files unless replaced
     sys.exit(_guarded(sys.argv[1:], os.environ))
 
 

@@ -41,7 +41,9 @@ class BringupApp(LookingApp):
         self.ahead = Ahead(self)
 
     def on_mount(self) -> None:
-        """Show the first screen, then look at the machine."""
+        """Show the first screen, then look at the machine; who asked for Chinese where it cannot be shown is told why it is English."""
+        if self.lacks_han:
+            self.wizard.remark = self.say(ui("no-han"))
         self.push_screen(WelcomeScreen())
         self.call_after_refresh(self.look_again)
         self.set_interval(LOOK, self._look_ahead)

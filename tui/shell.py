@@ -68,6 +68,7 @@ class Look(TypedDict, total=False):
     probe: bool
     over_ssh: bool
     han: bool
+    lacks_han: bool
 
 
 def look_here(told: terminal.Terminal, language: str, *, low_bandwidth: bool) -> Look:
@@ -80,6 +81,7 @@ def look_here(told: terminal.Terminal, language: str, *, low_bandwidth: bool) ->
         probe=told.marks == "unicode",
         over_ssh=told.ssh,
         han=told.han,
+        lacks_han=language == "zh_CN" and not told.han,
     )
 
 
@@ -101,6 +103,7 @@ class Shell(LeanApp):
         probe: bool = False,
         over_ssh: bool = False,
         han: bool = True,
+        lacks_han: bool = False,
     ) -> None:
         super().__init__(marks=marks, low_bandwidth=low_bandwidth, probe=probe, over_ssh=over_ssh)
         self.animation_level = "none"
@@ -110,6 +113,8 @@ class Shell(LeanApp):
         """Whether a fault of ours ended it."""
         self.can_show_han = han
         """Whether this terminal has Chinese letters; a bare Linux console does not."""
+        self.lacks_han = lacks_han
+        """Whether Chinese was asked for, and English is shown because the letters are not there."""
         for name in ("dark", "light", "ansi", "mono"):
             self.register_theme(_theme(name))
         self.theme = f"bringup-{palette}"

@@ -110,8 +110,9 @@ def short_value_of(shell: Shell, wizard: Wizard, step: Step) -> str:
     )
     if (first := next(taken, None)) is not None:
         return shell.say(first.short or first.label)
-    # The rows that are marked on the step's own screen, so that both say the same number.
-    count = sum(option.mark in ("bad", "catch") for choice in wizard.choices(step) for option in choice.options)
+    # The rows that are marked on the step's own screen, so that both say the same number; what cannot be chosen is nothing to do.
+    facts = (choice for choice in wizard.choices(step) if choice.kind == "facts")
+    count = sum(option.mark in ("bad", "catch") for choice in facts for option in choice.options)
     return shell.say(ui("to-do", count=count)) if count else "–"
 
 

@@ -52,9 +52,9 @@ def diagnoses() -> dict[str, DiagnosisRow]:
     return {row.id: row for row in rows("diagnoses.toml", "diagnosis", DiagnosisRow)}
 
 
-def probe_of(row: DiagnosisRow) -> str | None:
-    """Return the command whose output would tell most of a cause; `None` where none is known."""
-    return next(iter((*row.probes, *categories()[row.category].probes)), None)
+def probes_of(row: DiagnosisRow) -> tuple[str, ...]:
+    """Return the commands whose output would tell of a cause, the one that tells most first."""
+    return (*row.probes, *categories()[row.category].probes)
 
 
 def words(id: str, part: str) -> str:

@@ -14,7 +14,7 @@ from steps.compat.memory import once
 from steps.compat.newest import older_releases
 from steps.compat.repairs import repaired
 from steps.compat.search import solve
-from steps.compat.wishes import parse
+from steps.compat.wishes import opposed, parse
 from steps.errors import InputError
 from steps.model.base import Record, Words
 from steps.model.finding import Finding
@@ -104,6 +104,9 @@ def beside_driver(case: Case) -> tuple[str, ...]:
 def _recommended(machine: Machine, texts: tuple[str, ...]) -> Recommendation:
     """Return the choices for wishes as they were typed, or what forbids them."""
     wishes = tuple(parse(text) for text in texts)
+    if (pair := opposed(wishes)) is not None:
+        met = solve(machine, tuple(wish for wish in wishes if wish is not pair[0]))
+        return Recommendation(choices=None, conflict=tuple(wish.text for wish in pair), nearest=met)
     choices = solve(machine, wishes)
     if choices is not None:
         return Recommendation(choices=choices, findings=judge(machine, choices), notes=older_releases(machine, choices, wishes))

@@ -175,7 +175,8 @@ def cuda_not_for_distro(case: Case) -> Found:
         )
     first, last = repository.first_cuda, repository.last_cuda
     if (first and number(row.version) < number(first)) or (last and number(row.version) > number(last)):
-        because = (phrase("toolkit.because.repository", token=repository.token, first=first or "?", last=last or "…"),)
+        words = "repository" if last else "repository-from"
+        because = (phrase(f"toolkit.because.{words}", token=repository.token, first=first or "?", last=last or ""),)
         return (toolkit_finding(case, "cuda-not-for-distro", "error", because, repository.source, subject=subject, system=case.system),)
     return ()
 

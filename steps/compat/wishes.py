@@ -46,6 +46,22 @@ def parse(text: str) -> Wish:
     return wish
 
 
+def opposed(wishes: tuple[Wish, ...]) -> tuple[Wish, Wish] | None:
+    """Return the first two wishes for different versions of one thing; `None` where there are none."""
+    told = [wish for wish in wishes if wish.version is not None]
+    return next(((one, other) for at, one in enumerate(told) for other in told[at + 1 :] if _opposed(one, other)), None)
+
+
+def _opposed(one: Wish, other: Wish) -> bool:
+    """Return whether no version is meant by both: neither names a line that the other is in."""
+    if one.name != other.name or one.version == other.version:
+        return False
+    if one.name == "variant":
+        return True
+    short, long = sorted((number(one.version or ""), number(other.version or "")), key=len)
+    return long[: len(short)] != short
+
+
 def _unknown(wish: Wish) -> InputError:
     """Return the error for a wish that the tables do not hold: its version, or its name with the nearest one that they hold."""
     have = sorted(_versions(wish.name), key=number)

@@ -152,8 +152,8 @@ def _port(port: InfinibandPort) -> Node:
 
 
 def _short(address: str | None) -> str:
-    """Return an address without what is the same on most machines, "-" for none."""
-    return (address or "").removeprefix("0000:").removesuffix(".0") or "-"
+    """Return an address without what is the same on most machines; "" for what has none, as in WSL2 and on a Jetson."""
+    return (address or "").removeprefix("0000:").removesuffix(".0")
 
 
 def drawn(roots: Sequence[Node], cells: int = CELLS) -> tuple[str, ...]:

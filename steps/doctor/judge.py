@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from steps.catalog.diagnoses import DiagnosisRow, diagnoses, probe_of, words
+from steps.catalog.diagnoses import DiagnosisRow, diagnoses, probes_of, words
 from steps.doctor.diagnosis import Diagnosis, Open, Part, Repair, RuledOut, Step, Verdict
 from steps.doctor.evidence import Evidence
 from steps.doctor.repairs.all import repair_of
@@ -118,7 +119,7 @@ def _judge(seen: Evidence) -> Verdict:
         healthy=all(diagnoses()[id].severity == _HARMLESS for id in candidates),
         diagnoses=tuple(_diagnosis(seen, id, candidates[id], parts[id], confidence) for id in ranked),
         ruled_out=_ruled_out(alike, excluded),
-        open=_open(alike, excluded),
+        open=_open(seen, cause, alike, excluded),
         asks=_asks(seen, cause) if confidence < LIKELY else _refused(seen) if cause == "none" else (),
         unseen=seen.unseen,
     )
@@ -193,15 +194,17 @@ def _diagnosis(seen: Evidence, id: str, candidate: Candidate, part: Part, confid
         severity=row.severity,
         # What is no cause must not look surer than the cause.
         confidence=confidence if part == "cause" else round(min(candidate.strength, confidence) * 0.9, 2),
-        title=_title(id, candidate),
+        title=_title(id, candidate, part),
         because=_because(id, candidate),
         evidence=tuple(fact.place for fact in candidate.facts[:_MOST_EVIDENCE]),
         repair=msgspec.structs.replace(repair, steps=tuple(_step(step) for step in repair.steps)),
     )
 
 
-def _title(id: str, candidate: Candidate) -> Phrase:
-    """Return what is the matter; a variant that is something else in plain words has a title of its own."""
+def _title(id: str, candidate: Candidate, part: Part) -> Phrase:
+    """Return what is the matter; a variant that is something else in plain words has a title of its own, and what follows may have one."""
+    if part == "consequence" and lookup("en", words(id, "title-follows")) is not None:
+        return phrase(words(id, "title-follows"))
     own = words(id, f"title-{candidate.variant}")
     if candidate.variant and lookup("en", own) is not None:
         return Phrase(key=own, params=candidate.params)
@@ -242,12 +245,25 @@ def _ruled_out(rows: Iterable[DiagnosisRow], excluded: Mapping[str, Out]) -> tup
     )
 
 
-def _open(rows: Iterable[DiagnosisRow], excluded: Mapping[str, Out]) -> tuple[Open, ...]:
-    """Return those that nothing speaks for or against."""
-    left = (row for row in rows if row.id not in excluded or not excluded[row.id].facts)
-    return tuple(
-        Open(id=row.id, title=phrase(words(row.id, "title")), because=phrase(words(row.id, "sign")), probe=probe_of(row)) for row in left
+def _open(seen: Evidence, cause: str, rows: Iterable[DiagnosisRow], excluded: Mapping[str, Out]) -> tuple[Open, ...]:
+    """Return those that nothing speaks for or against; beside health no harmless ones, and those of WSL only where it may be one."""
+    left = (
+        row
+        for row in rows
+        if (row.id not in excluded or not excluded[row.id].facts)
+        and not (cause == "none" and row.severity == _HARMLESS)
+        and not (row.category == "wsl" and seen.system.wsl is False)
     )
+    return tuple(
+        Open(id=row.id, title=phrase(words(row.id, "title")), because=phrase(words(row.id, "sign")), probe=_telling(seen, row))
+        for row in left
+    )
+
+
+def _telling(seen: Evidence, row: DiagnosisRow) -> str | None:
+    """Return the command that would tell of a cause and was not asked yet; of a recording, which may hold a part of it, any."""
+    fresh = (probe for probe in probes_of(row) if not seen.asked(*shlex.split(probe)))
+    return next(fresh, next(iter(probes_of(row)), None) if seen.rehearsal else None)
 
 
 def _asks(seen: Evidence, cause: str) -> tuple[str, ...]:

@@ -15,8 +15,8 @@ from steps.doctor.past import unfinished
 from steps.host.captured import pasted, typed
 from steps.host.local import NVML
 
-_TABLES = frozenset(("dpkg", "rpm", "lsmod", "lscpu", "lsblk", "dmidecode", "env", "ps", "ip"))
-"""Commands whose output is a table of facts and tells no events."""
+_TABLES = frozenset(("dpkg", "rpm", "lsmod", "lscpu", "lsblk", "dmidecode", "env", "ps", "ip", NVML[0]))
+"""Commands whose output is a table of facts and tells no events; our own question to NVML is one, and nvidia-smi says the same in words."""
 _LOGS = ("/var/log/", "/var/lib/dkms/", "/var/crash/")
 _KERNEL = ("dmesg",)
 _KERNEL_AGAIN = ("journalctl", "-k", "-b", "--no-pager", "-o", "short-monotonic")

@@ -44,6 +44,7 @@ _OF_THE_PROGRAM = frozenset((8, 13, 31, 43, 45))
 """Xids that mostly a program causes: it is stopped, and the card goes on."""
 _LAST = "nvidia-bug-report.sh"
 """NVIDIA's own collection of all logs, for when everything else was asked."""
+_WANTS_CARD = re.compile(r"CUDA|NVIDIA", re.IGNORECASE)
 _BY_FILES = ("dpkg", "rpm", "lsmod", "uname", "cat", "ls")
 """Programs that nobody has to run on a real machine: what they print was read from files."""
 
@@ -119,7 +120,8 @@ def unexplained(seen: Evidence, harmless: dict[str, Candidate]) -> Diagnosis | N
     if not strange:
         return None
     last = max(strange, key=lambda event: (_meaning(event) is not None, event.place.order))
-    words = f"doctor.unknown.line-{meaning}" if (meaning := _meaning(last)) else "doctor.unknown.line"
+    meaning = _meaning(last) or ("no-card" if _WANTS_CARD.search(last.place.text) and _without_card(seen) else None)
+    words = f"doctor.unknown.line-{meaning}" if meaning else "doctor.unknown.line"
     return Diagnosis(
         id="none",
         part="cause",
@@ -130,6 +132,12 @@ def unexplained(seen: Evidence, harmless: dict[str, Candidate]) -> Diagnosis | N
         evidence=(last.place,),
         known=False,
     )
+
+
+def _without_card(seen: Evidence) -> bool:
+    """Return whether this machine has no NVIDIA card: none on a bus that was seen, none of Windows', none within the processor."""
+    elsewhere = seen.system.wsl is not False or bool(seen.smi.gpus) or bool(seen.host.exists("/sys/firmware/devicetree/base/compatible"))
+    return seen.cards.bus_seen and not seen.cards.cards and not elsewhere
 
 
 def _meaning(event: Event) -> str | None:

@@ -27,6 +27,16 @@ _KEPT_MOUNTS = (["/"], ["/dev/shm"])  # noqa: S108 - a name in a list, no place 
 _MOUNTS = re.compile(r"/proc/(?:self|\d+)/mounts|/proc/mounts")
 _CERTIFICATE = re.compile(r"^(?:.*(?:Subject|Issuer|Not Before|Not After ?):.*|\[key .*|Mok.*)\n?", re.MULTILINE)
 _KEPT_FIELDS = ("Package: ", "Status: ", "Architecture: ", "Version: ")
+_STAMP = re.compile(r"^(?:<\d+>)?\[[^\]\n]*\d\.\d+\]")
+_OF_THE_KERNEL = re.compile(
+    r"\bLinux version |Command line: |NVRM|nvidia|nouveau|\bnova|\bnv(link|switch|lddr)|\bXid\b|\bSXid\b|gdrdrv|peermem"
+    r"|dxgk|amdgpu|\bkfd\b|radeon|habana"
+    r"|\bhl\d|vfio|\[drm|\bdrm\b|fbcon|\bpci(e|eport)?\b|\bAER\b|\bBAR ?\d|DMAR|AMD-Vi|iommu|secure ?boot|lockdown|X\.509|MOK\b|PKCS"
+    r"|module verification|signature|Unknown symbol|disagrees about version|taint|firmware:|Direct firmware load|Out of memory|oom-kill"
+    r"|Killed process|blocked for more than|soft lockup|hard LOCKUP|thermal|throttl|machine check|\bmce\b|EDAC|No space left",
+    re.IGNORECASE,
+)
+"""What of the kernel's log is about cards, their modules and what may stop them; the rest names disks, networks and people."""
 
 
 class RecordingHost:
@@ -131,7 +141,9 @@ class RecordingHost:
 
     def capture(self, about: Mapping[str, Any]) -> bytes:
         """Return what was recorded as a capture, redacted."""
-        said = {argv: msgspec.structs.replace(result, stdout=_shortened(argv, result.stdout)) for argv, result in self._commands.items()}
+        # A probe that hung may answer even now, from a thread that nobody waits for any more.
+        commands = tuple(self._commands.items())
+        said = {argv: msgspec.structs.replace(result, stdout=_shortened(argv, result.stdout)) for argv, result in commands}
         addressed = [result.text for argv, result in said.items() if argv[0] in _OF_NETWORKS]
         addressed += [decoded(data) for path, data in self._files.items() if path.startswith(_MAY_NAME_HOSTS)]
         redaction = Redaction(self.inner, [result.text for result in said.values()], addressed)
@@ -175,8 +187,24 @@ def _content(path: str, data: bytes, redaction: Redaction) -> str | dict[str, st
 
 
 def _shortened(argv: tuple[str, ...], text: str) -> str:
-    """Return what a program printed; of certificates only whose they are, for their keys are known nowhere else."""
+    """Return what a program printed; of certificates only whose they are, of the kernel's log what is about cards."""
+    if argv[0] == "dmesg" or argv[:2] == ("journalctl", "-k"):
+        return _of_cards(text)
     return "".join(_CERTIFICATE.findall(text)) if argv[0] == "mokutil" and "--list-enrolled" in argv else text
+
+
+def _of_cards(log: str) -> str:
+    """Return the lines of the kernel's log that are about cards and their modules, each with those behind it that bear no stamp."""
+    kept: list[str] = []
+    stamped = take = False
+    for line in log.splitlines(keepends=True):
+        own = _STAMP.match(line) is not None
+        if own or not stamped:
+            take = _OF_THE_KERNEL.search(line) is not None
+        stamped |= own
+        if take:
+            kept.append(line)
+    return "".join(kept)
 
 
 def _trimmed(status: str) -> str:

@@ -100,8 +100,8 @@ class _Writer:
         yield self._row("os", os.name, os.kernel, os.arch)
         yield self._row("board", firmware.vendor, firmware.board or firmware.product, firmware.bios_version, firmware.bios_date)
         switches = {
-            "Secure Boot": firmware.secure_boot,
-            "IOMMU": firmware.iommu,
+            "Secure Boot": firmware.secure_boot and self._say(phrase(f"cli.secure-boot.{firmware.secure_boot}")),
+            "IOMMU": {"on": True, "off": False}.get(firmware.iommu or "", firmware.iommu),
             "Above 4G": firmware.above_4g,
             "Resizable BAR": firmware.resizable_bar,
         }
@@ -122,7 +122,13 @@ class _Writer:
             if network.kind in ("ethernet", "infiniband", "wifi"):
                 rate = measures.speed(network.speed_mbps) if network.speed_mbps else None
                 yield self._row("network", network.name, network.driver, rate)
-        yield self._row("driver", driver.state, driver.kernel_version or driver.library_version, driver.flavor, driver.source)
+        yield self._row(
+            "driver",
+            phrase(f"cli.driver-state.{driver.state}"),
+            driver.kernel_version or driver.library_version,
+            driver.flavor,
+            driver.source,
+        )
         for toolkit in machine.toolkits:
             yield self._row("cuda", toolkit.version, toolkit.path, toolkit.source)
         for environment in machine.environments:

@@ -243,7 +243,7 @@ async def test_a_terminal_without_han_keeps_english_and_says_why(tmp_path: Path)
         app.can_show_han = False
         await press(pilot, "L")
         assert app.language == "en"
-        assert "no Chinese font" in text(app)
+        assert "shows no Chinese" in text(app)
 
 
 async def test_help_lists_every_key_of_the_screen_below(tmp_path: Path) -> None:

@@ -97,10 +97,10 @@ class RunsPage(ListPage):
         started = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started)) if run.started is not None else "?"
         words = [self.shell.say(ui("runs.about", started=started, owner=run.owner or "?"))]
         if title := run.title or self.shell.say(run.first):
-            words.insert(0, f"{title}.")
+            words.insert(0, self.shell.say(ui("runs.what", title=title)))
         if run.rehearsal:
             words.append(self.shell.say(ui("runs.rehearsed")))
-        return " ".join(words)
+        return ("" if self.shell.language == "zh_CN" else " ").join(words)
 
     def chosen(self, key: str) -> None:
         """Watch the run."""

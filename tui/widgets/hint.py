@@ -206,7 +206,12 @@ def fitted(blocks: Sequence[Block], rows: int) -> list[Line]:
     """Return the lines of the blocks that fit, in their order."""
     left = list(blocks)
     while len(left) > 1 and sum(len(block.lines) + block.gap for block in left) > rows:
-        left.remove(min(left, key=lambda block: block.stays))
+        least = min(block.stays for block in left)
+        # Among equals the last one goes first: the lines of a file lose their end and never the word above them.
+        at = max(at for at, block in enumerate(left) if block.stays == least)
+        gone = left.pop(at)
+        if gone.gap and at < len(left):
+            left[at] = left[at]._replace(gap=True)
     lines: list[Line] = []
     for block in left:
         if block.gap and lines:

@@ -227,7 +227,7 @@ def one_branch(seen: Evidence, candidate: Candidate) -> Plan:
     name = f"nvidia-driver-{branch}{kind}"
     if manager != "apt" or branch is None or kind is None or not_offered(seen, manager, name):
         return Plan(
-            steps=(person("which-driver", package=wanted), person("branch-again", "bringup", "apply")), verify=proof("packages", manager)
+            steps=(person("which-branch", wanted=wanted), person("branch-again", "bringup", "apply")), verify=proof("packages", manager)
         )
     swap = install("branch-swap", manager, name, *(f"{other}-" for other in others), may_remove=others, branch=branch)
     return Plan(steps=(swap, *images(seen), afterwards(seen)), verify=proof("packages", manager))

@@ -20,6 +20,7 @@ from steps.doctor.facts.packages import Row, role
 from steps.doctor.rules.base import CERTAIN, LIKELY, POSSIBLE, STRONG, Answer, found, out, rule
 from steps.doctor.rules.mixed_install import one_branch
 from steps.doctor.told import Fact, fact
+from steps.doctor.worded import MISSING
 
 _CUDA_SUFFIX = re.compile(r"\+cuda(\d+(?:\.\d+)*)")
 _LIBRARY = re.compile(r"lib(?:nccl|cudnn|nvinfer|nvonnx|cusparselt|cutensor|nvshmem)\S*|cudnn\S*|tensorrt\S*|python3-libnvinfer\S*")
@@ -66,7 +67,7 @@ def conflicting_branch(seen: Evidence) -> Answer:
             installed,
             none_held,
             wanted=wanted,
-            installed=installed.version if installed else "-",
+            installed=installed.version if installed else MISSING,
         )
     if refused and not any(event.why == "absent" for event in seen.all(Unmet)):
         return found(
@@ -75,7 +76,7 @@ def conflicting_branch(seen: Evidence) -> Answer:
             installed,
             none_held,
             wanted=refused[0].version or refused[0].wanted,
-            installed=installed.version if installed else "-",
+            installed=installed.version if installed else MISSING,
         )
     if impossible is not None and asked is not None and not seen.all(Unmet):
         return found(
@@ -85,7 +86,7 @@ def conflicting_branch(seen: Evidence) -> Answer:
             none_held,
             installed,
             wanted=" ".join(asked.words[2:5]),
-            installed=installed.version if installed else "-",
+            installed=installed.version if installed else MISSING,
         )
     return None
 

@@ -1,0 +1,94 @@
+"""What a capture hands on to the doctor: the same cause as on the machine, and nothing that names anybody."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from steps.detect.capture import record
+from steps.doctor.evidence import Evidence
+from steps.doctor.judge import judge
+from steps.headless.facts import as_the_doctor
+from steps.host.captured import CapturedHost, parse_capture
+from steps.host.recording import RecordingHost
+from tests import scoring
+from tests.doctor import kit
+
+
+def captured(**parts: Any) -> CapturedHost:
+    return CapturedHost(parse_capture(json.dumps({"schema": "bringup/capture", "version": 1, **parts}).encode()))
+
+
+def _handed_on(host: CapturedHost) -> tuple[dict[str, Any], str]:
+    """Return the capture that the command writes, and the cause that the doctor finds in it."""
+    data = record(host, more=as_the_doctor)
+    cause = judge(Evidence(CapturedHost(parse_capture(data)))).cause
+    return json.loads(data), cause.id if cause else "none"
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "004-dkms-ondisk-module-stale",
+        "009-modeset-module-version-mix",
+        "018-gsp-firmware-missing-open-fedora",
+        "020-open-module-unsupported-pre-turing",
+        "021-nouveau-owns-gpu",
+        "037-secureboot-mok-never-staged",
+        "110-xid79-5090-load",
+        "162-nouveau-cmdline-initrd-only",
+    ],
+)
+def test_in_a_capture_of_a_broken_machine_the_doctor_finds_what_it_found_there(case: str) -> None:
+    there = kit.HANDED / f"{case}.json"
+    cause = kit.verdict(there).cause
+    assert cause is not None
+    assert cause.id != "none"
+    assert _handed_on(CapturedHost(parse_capture(there.read_bytes())))[1] == cause.id
+
+
+def test_of_what_the_doctor_asks_a_capture_keeps_only_what_names_nobody() -> None:
+    log = (
+        "[    0.1] Linux version 6.8.0\n[    1.0] [UFW BLOCK] IN=eth0 SRC=203.0.113.9 DST=203.0.113.7\n"
+        "[    2.0] CIFS: Attempting to mount //bag/end\n"
+        "[    3.0] NVRM: Xid (PCI:0000:01:00): 79, pid=1, GPU has fallen off the bus.\n"
+    )
+    host = captured(
+        files={"/var/log/apt/history.log": "Requested-By: bilbo (54321)\nInstall: secretd\n"},
+        commands={
+            "dmesg": {"stdout": log, "status": 0},
+            "ps -eo pid,ppid,stat,args": {"stdout": "1 0 S python train.py --for baggins\n", "status": 0},
+            "env": {"stdout": "WANDB_API_KEY=precious\n", "status": 0},
+            "df -h": {"stdout": "//shire/home 1T 1T 0 100% /home\n", "status": 0},
+        },
+    )
+    document, cause = _handed_on(host)
+    assert cause == "gpu-fell-off-bus"
+    assert document["commands"]["dmesg"]["stdout"].splitlines() == [log.splitlines()[0], log.splitlines()[3]]
+    for word in ("203.0.113", "CIFS", "bilbo", "secretd", "baggins", "precious", "shire"):
+        assert word not in json.dumps(document), word
+
+
+def test_the_answer_of_nvml_that_no_driver_is_there_speaks_of_no_container() -> None:
+    machine = json.loads((scoring.MACHINES / "rtx5090-u2404-fresh.json").read_text())
+    missing = {"stdout": '{"error": 12, "said": "NVML Shared Library Not Found"}\n', "status": 0}
+    said = judge(Evidence(captured(**machine | {"commands": machine["commands"] | {"bringup nvml": missing}})))
+    assert said.healthy, said.cause
+
+
+def test_a_probe_that_answers_while_the_capture_is_written_breaks_nothing() -> None:
+    recording = RecordingHost(captured())
+
+    class Watched(tuple[str, ...]):
+        """A command line which, when it is looked at, lets another probe answer."""
+
+        __slots__ = ()
+
+        def __getitem__(self, at: Any) -> Any:
+            recording.run(("modinfo", "late"))
+            return super().__getitem__(at)
+
+    recording.run(Watched(("lsmod",)))
+    assert list(json.loads(recording.capture({}))["commands"]) == ["lsmod"]
