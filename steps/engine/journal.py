@@ -145,6 +145,8 @@ def _run_changes(state: RunState, entry: Entry) -> Mapping[str, Any]:
             return _unasked(state)
         case "action-finished" if state.prompt is not None and state.prompt.action == entry.action:
             return _unasked(state)
+        case "completed":
+            return {"completed": True}
         case "paused":
             return {"status": "paused", "held": True}
         case "continued":

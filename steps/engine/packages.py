@@ -264,5 +264,8 @@ def repair(action: Packages, context: Context, *, undoing: bool = False) -> bool
     elif now is not None and known is not None:
         settings.claim(action, context, settings.seen(action, context, tool, known.names))
         claim(action, context, known, now)
+    elif commands and not undoing and not any(read_before(context, one) for one in context.plan.actions if isinstance(one, Packages)):
+        # Nothing of this run is half-done yet: what is, others have left so.
+        context.journal.append("completed", action.id)
     endings = [run_command(context, action, argv, environment=environment, may_stop=never) for argv in commands]
     return all(ending.status == 0 for ending in endings)

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from steps.model.action import AnyAction, Manual, Reboot, Run
-from steps.model.base import Param, Record, Words
+from steps.model.base import Param, Phrase, Record, Words
 
 EntryKind = Literal[
     "run-started",  # data: digest, pid, boot_id, user, groups (by comma), system, turn, socket, token (the launcher knows it by it)
     "action-started",
     "action-finished",  # status: "done" | "already" | "failed" | "skipped"; data: exit, error (code) and its params
     "registered",  # undo data is on disk; the change may follow
+    "completed",  # packages that were half-done before the run are about to be configured; no undo makes them half-done again
     "prompt",  # data: prompt id, excerpt, secret, kind
     "answered",  # data: to (the prompt's seq); never a secret
     "paused",
@@ -95,6 +96,8 @@ class RunState(Record):
     status: RunStatus = "starting"
     actions: Mapping[str, ActionState] = {}
     prompt: Prompt | None = None
+    completed: bool = False
+    """Whether packages that others had left half-done were configured first."""
     held: bool = False
     """Whether no further action begins since a person paused it; a question may be open all the same."""
     started: float | None = None
@@ -168,4 +171,5 @@ def stays(actions: Iterable[AnyAction], state: RunState) -> Words:
     told = tuple(actions)
     past = any(isinstance(one, Reboot) and one.id in state.actions and state.actions[one.id].status == "done" for one in told)
     left = {id for id, one in state.actions.items() if one.status == "kept" or (past and one.status == "undone")}
-    return next((one.stays for one in told if isinstance(one, Run) and one.stays and one.id in left), "")
+    said = next((one.stays for one in told if isinstance(one, Run) and one.stays and one.id in left), "")
+    return said or (Phrase(key="repair.undo.configured") if state.completed else "")

@@ -23,6 +23,7 @@ from steps.managers.base import Snapshot, manager
 from steps.model.action import ModuleBuilt, Write, installing
 from steps.model.base import Phrase
 from steps.model.plan import Target
+from steps.model.run import stays
 from steps.model.software import Package
 from tests.engine_kit import ended, kill_runner, output, plan_of, session_of, statuses, wait_until
 from tests.lab import catalogue, modules
@@ -178,6 +179,18 @@ def depended_on() -> None:
     handle.undo()
     assert ended(handle, 60).status == "undone"
     assert "lab-ok" not in snapshot().packages
+
+
+def half_done_by_others() -> None:
+    """What somebody had unpacked only is configured before anything else can be installed: the undo says that this stays."""
+    Path(ROOT, "root/own.deb").write_bytes(pack(Deb("lab-own", "1.0")))
+    subprocess.run(("chroot", ROOT, "dpkg", "--unpack", "/root/own.deb"), check=True)
+    handle = install("lab-ok")
+    assert ended(handle, 60).status == "done", output(handle, "a.install")
+    handle.undo()
+    state = ended(handle, 60)
+    assert (state.status, "lab-ok" in snapshot().packages, snapshot().has("lab-own")) == ("undone", False, True)
+    assert stays(handle.plan.actions, state) == Phrase(key="repair.undo.configured")
 
 
 def by_hand_since() -> None:
@@ -485,6 +498,7 @@ _SCENES = (
     refused,
     foreign,
     depended_on,
+    half_done_by_others,
     by_hand_since,
     edited_between_two_undos,
     completed_by_undo,
