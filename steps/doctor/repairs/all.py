@@ -9,7 +9,7 @@ import msgspec
 from steps.catalog.diagnoses import DiagnosisRow
 from steps.doctor.diagnosis import Repair, Step
 from steps.doctor.evidence import Evidence
-from steps.doctor.repairs import cards, driver, environments, keys, kinds, modules, packages, paths, sources, specs
+from steps.doctor.repairs import cards, daemons, driver, environments, keys, kinds, modules, packages, paths, sources, specs
 from steps.doctor.repairs.base import Build, person, repairers_of
 from steps.doctor.repairs.table import planned, row_of
 from steps.doctor.rules.base import Candidate
@@ -19,7 +19,7 @@ from steps.model.base import phrase
 @cache
 def repairers() -> dict[str, Build]:
     """Return the builders of all modules."""
-    return repairers_of(cards, driver, environments, keys, kinds, modules, packages, paths, sources, specs)
+    return repairers_of(cards, daemons, driver, environments, keys, kinds, modules, packages, paths, sources, specs)
 
 
 def repair_of(seen: Evidence, row: DiagnosisRow, candidate: Candidate) -> Repair:

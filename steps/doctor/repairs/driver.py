@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 
-import msgspec
-
-from steps.catalog import guide, package_sources
 from steps.catalog.stack import branches
 from steps.catalog.versions import number
-from steps.compat import persistence_plan, run_file_plan
+from steps.compat import run_file_plan
 from steps.detect.run_file import run_file
 from steps.doctor import numbers
 from steps.doctor.diagnosis import Step
@@ -21,7 +18,6 @@ from steps.doctor.repairs.base import (
     aside,
     back,
     install,
-    made_of,
     manager_of,
     not_offered,
     person,
@@ -30,7 +26,6 @@ from steps.doctor.repairs.base import (
     remove,
     repairs,
     run,
-    service,
 )
 from steps.doctor.repairs.halves import archive, completed, half
 from steps.doctor.repairs.modules import afterwards, built, images, kernel_of, reinstalled
@@ -277,54 +272,3 @@ def _upgrade(seen: Evidence, branch: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(row.name for row in seen.packages.driver() if row.driver and numbers.branch(row.driver) == branch))
     start = {"apt": ("apt-get", "install", "--only-upgrade"), "dnf": ("dnf", "upgrade")}.get(manager_of(seen) or "")
     return (*start, *names) if start and names else ("bringup", "apply")
-
-
-# --- the fabric manager ---------------------------------------------------------------------------
-
-
-@repairs("fabricmanager-not-running")
-def fabric_runs(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return the start of the service, after its package where that is not here; of one that runs, its restart."""
-    if candidate.variant == "active":
-        return Plan(steps=(run("restart-fabric", "systemctl", "restart", "nvidia-fabricmanager", live=True),), verify=proof("fabric"))
-    start = service("fabric-start", "nvidia-fabricmanager.service")
-    if seen.packages.named(_FABRIC):
-        return Plan(steps=(start,), verify=proof("fabric"))
-    return Plan(steps=(_fabric(seen, candidate), start), verify=proof("fabric"))
-
-
-@repairs("fabricmanager-version-mismatch")
-def fabric_fits(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return the fabric manager of exactly the driver's version, and its restart."""
-    restart = run("restart-fabric", "systemctl", "restart", "nvidia-fabricmanager", live=True)
-    return Plan(steps=(_fabric(seen, candidate), restart), verify=proof("fabric"))
-
-
-_FABRIC = r"(?:cuda-drivers-fabricmanager|nvidia-fabric-?manager)(?:-\d{3})?"
-
-
-def _fabric(seen: Evidence, candidate: Candidate) -> Step:
-    """Return the fabric manager of the driver's version, by the name that is installed, else by apt's; a person's where it is not known."""
-    told = next((one.value for one in (*seen.versions.loaded, *seen.versions.user)), str(candidate.params.get("driver", "")))
-    manager = manager_of(seen)
-    here = next((row.name for row in seen.packages.named(_FABRIC)), None)
-    branch = numbers.branch(told) if re.fullmatch(r"\d{3}(\.\d+)+", told) else None
-    usual = package_sources.fabric_package(manager or "", branch) if branch else None
-    if branch is None or manager == "pacman" or (here is None and usual is None and manager != "apt"):
-        return person("fabric", version=told or "?")
-    name = usual or (re.sub(r"-\d{3}$", f"-{branch}", here) if here else f"nvidia-fabricmanager-{branch}")
-    # One branch's takes the place of another's.
-    gone = (here,) if here and here != name else ()
-    exact = f"{name}={told}-*" if manager == "apt" else f"{name}={told}"
-    # Where an upgrade brought the newer one, the fitting version is a step back.
-    return install("fabric", manager, exact, may_remove=gone, may_downgrade=(name,), version=told)
-
-
-@repairs("persistence-off-slow-gpu-init")
-def awake(seen: Evidence, candidate: Candidate) -> Plan:
-    """Return what keeps the driver awake: the daemon's unit, or on Ubuntu a drop-in, for its unit leaves the mode off."""
-    row = guide.idle_unit()
-    off = seen.system.id in row.os and any(row.is_with(package.name) for package in seen.packages.rows if package.installed)
-    actions = persistence_plan.actions("persistence", phrase("repair.step.persistence"), off=off, runs=True, optional=False)
-    # The driver runs, and what turns it on is a restart of its daemon.
-    return Plan(steps=(msgspec.structs.replace(made_of("persistence", actions), live=True),), verify=proof("list"))
