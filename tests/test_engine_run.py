@@ -14,8 +14,9 @@ import msgspec
 import pytest
 
 from steps.engine import client, journal
-from steps.engine.folder import Order, Origin, create, invoking_owner
+from steps.engine.folder import Order, Origin, boot_id, create, invoking_owner
 from steps.engine.server import Request, ask
+from steps.engine.waiting import processes_of
 from steps.errors import BringupError, Busy, InputError, PrivilegeError
 from steps.model.action import Command, FileIs, Manual, Reboot, RemovePath, Run, Succeeds, Write
 from steps.model.base import Phrase
@@ -33,6 +34,7 @@ from tests.engine_kit import (
     plan_of,
     runner_pid,
     said,
+    session_of,
     stand_in,
     statuses,
     wait_until,
@@ -112,6 +114,39 @@ def test_an_empty_file_that_a_failed_command_left_is_not_taken_for_its_work(tmp_
     handle.resume()
     assert statuses(ended(handle)) == {"a.one": "done"}
     assert made.read_text() == "whole\n"
+
+
+@pytest.mark.parametrize(("same_boot", "status"), [(False, "done"), (True, "already")])
+def test_a_file_that_was_there_when_the_power_went_is_not_taken_for_its_work(tmp_path: Path, same_boot: bool, status: str) -> None:
+    go, made = tmp_path / "go", tmp_path / "made"
+    script = ': >"$2"; [ -e "$1" ] || exec sleep 600; echo whole >"$2"'
+    action = Run(id="a.one", title="t", argv=("sh", "-c", script, "sh", str(go), str(made)), done_when=(FileIs(path=str(made)),))
+    handle = client.start(plan_of(action), sudo=None)
+    wait_until(handle, lambda _: made.exists())
+    session = session_of(handle, "a.one")
+    kill_runner(handle)
+    for pid in processes_of(session):
+        os.kill(pid, signal.SIGKILL)
+    file = Path(handle.folder, "journal.jsonl")
+    if not same_boot:
+        here = str(boot_id())
+        file.write_text(file.read_text().replace(here, "0" * len(here)))
+    go.touch()
+    handle.resume()
+    assert statuses(ended(handle)) == {"a.one": status}
+    assert made.read_text() == ("" if same_boot else "whole\n")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a stand-in for sync takes root")
+def test_what_a_command_wrote_is_on_disk_before_it_is_called_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told, made = tmp_path / "told", tmp_path / "folder" / "made"
+    (tmp_path / "sync").write_text(f'#!/bin/sh\necho "$@" >>{told}\n')
+    (tmp_path / "sync").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    first = Run(id="a.one", title="t", argv=("mkdir", "-p", str(made)), done_when=(FileIs(path=str(made)),))
+    plain, proof = works("a.two"), Run(id="a.three", title="t", argv=("true",), lane="proof")
+    assert ended(client.start(plan_of(first, plain, proof), sudo=None)).status == "done"
+    assert told.read_text().splitlines() == [f"--file-system -- {made.parent}/.", "--file-system -- /"]
 
 
 def test_success_without_the_result_is_a_failure() -> None:

@@ -37,11 +37,13 @@ def perform(action: AnyAction, context: Context) -> Outcome:
             # Below a mount point without its disk an action would find nothing done, and begin again on the system's own.
             for mount in ledger.disks(context.folder, context.plan, context.journal.entries, action):
                 expect_mounted(mount)
-        if is_done(action, context) is True and not _has_failed_half(action, context):
+        if is_done(action, context) is True and not _may_be_half(action, context):
             return Outcome(status="already")
         outcome = _do(action, context)
         if outcome.status == "done" and action.done_when and is_done(action, context) is False:
             return failed(why_not_done(action, context), exit=outcome.exit)
+        if outcome.status == "done":
+            _write_out(action, context)
         return outcome
     except Unwritten:
         raise
@@ -49,13 +51,33 @@ def perform(action: AnyAction, context: Context) -> Outcome:
         return failed_by(error, context.folder.kept(action.id))
 
 
-def _has_failed_half(action: AnyAction, context: Context) -> bool:
-    """Return whether the action failed in this run, and only a file's being there says that it is done: half of it may be.
+def _may_be_half(action: AnyAction, context: Context) -> bool:
+    """Return whether the action failed, or the power went while it was at work, and only a file's being there says that it is done.
 
-    A full disk leaves an empty file. What also looks into the file, or asks a program, is believed.
+    A full disk leaves an empty file, and so does a machine that went down. What also looks into the file, or asks a program, is believed.
     """
-    ends = [one.status for one in context.journal.entries if one.kind == "action-finished" and one.action == action.id]
-    return ends[-1:] == ["failed"] and all(isinstance(probe, FileIs) and probe.text is None for probe in action.done_when)
+    if not all(isinstance(probe, FileIs) and probe.text is None for probe in action.done_when):
+        return False
+    boot: object = None
+    tries: list[tuple[object, str | None]] = []
+    for entry in context.journal.entries:
+        if entry.kind == "run-started":
+            boot = entry.data.get("boot_id")
+        elif entry.action == action.id and entry.kind == "action-started":
+            tries.append((boot, None))
+        elif entry.action == action.id and entry.kind == "action-finished":
+            tries.append((boot, entry.status))
+    if tries[-1:] == [(boot, None)]:
+        # The try that asks.
+        tries.pop()
+    return bool(tries) and (tries[-1][1] == "failed" or (tries[-1][1] is None and tries[-1][0] != boot))
+
+
+def _write_out(action: AnyAction, context: Context) -> None:
+    """Have on the disks what a command wrote, before the journal says that it is done: a power cut would leave that word alone."""
+    if isinstance(action, Run) and leaves_something(action):
+        seen = tuple(probe.path for probe in action.done_when if isinstance(probe, FileIs))
+        files.write_out((*ledger.paths_of(action), *seen), context.outside if action.outside else context.host)
 
 
 def _do(action: AnyAction, context: Context) -> Outcome:

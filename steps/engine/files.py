@@ -6,6 +6,7 @@ import errno
 import os
 import posixpath
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -22,6 +23,7 @@ from steps.model.base import Record
 from steps.model.plan import sha256
 
 _MOST_LINKS = 40
+_SYNC_SECONDS = 300.0
 
 
 class FileBefore(Record):
@@ -72,6 +74,13 @@ def put_back(action: Write, context: Context) -> Outcome:
         return outcome
     _put_marks_back(action, context, state)
     return Outcome(status="undone", params=params)
+
+
+def write_out(paths: Iterable[str], host: Host) -> None:
+    """Have on disk what was written in the file systems of these paths, or in the root's; what takes long the kernel writes later."""
+    # A folder cannot be what a file can, a device that acts when it is opened.
+    folders = dict.fromkeys(f"{posixpath.dirname(path)}/." for path in paths)
+    host.run(("sync", "--file-system", "--", *(folders or ("/",))), timeout=_SYNC_SECONDS)
 
 
 def take_away_emptied(action: Action, made: tuple[str, ...], context: Context) -> None:

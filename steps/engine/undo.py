@@ -13,7 +13,7 @@ from steps.engine import aside, ledger, settings
 from steps.engine.command import Missing, failed_by, never, run_command
 from steps.engine.context import Context, Outcome, failed
 from steps.engine.durable import make_folder, write_whole
-from steps.engine.files import missing_folders, put_back, real_path, take_away, take_away_emptied
+from steps.engine.files import missing_folders, put_back, real_path, take_away, take_away_emptied, write_out
 from steps.engine.folder import all_folders
 from steps.engine.journal import Unwritten
 from steps.engine.ledger import PathsBefore, paths_of
@@ -247,6 +247,8 @@ def _commands(action: Run, context: Context) -> Outcome:
             context.spool_line(action.id, f"remove {path}")
             take_away(action, path, context)
     take_away_emptied(action, before.made, context)
+    # Before the journal says that it is gone: what lies on another disk would be there again after a power cut.
+    write_out((*paths_of(action), *before.made), context.host)
     return Outcome(status="kept" if left else "undone")
 
 

@@ -68,7 +68,7 @@ def test_after_a_real_reboot_the_run_goes_on_by_itself_and_its_unit_is_gone(made
         before = machine.run("cat /root/before")
         machine.reboot()
         machine.await_login()
-        machine.until(f"tail -n 1 {folder}/journal.jsonl", '"done"')
+        machine.until(f"tail -n 1 {folder}/journal.jsonl", '"run-finished"')
         boots = [json.loads(line) for line in machine.run(f"grep run-started {folder}/journal.jsonl").splitlines()]
         assert [boot["data"]["boot_id"] for boot in boots] == [before, machine.run("cat /root/after")]
         assert before != machine.run("cat /root/after")
