@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 from typing import Any
 
 import pytest
@@ -69,6 +71,43 @@ def test_of_what_the_doctor_asks_a_capture_keeps_only_what_names_nobody() -> Non
     assert document["commands"]["dmesg"]["stdout"].splitlines() == [log.splitlines()[0], log.splitlines()[3]]
     for word in ("203.0.113", "CIFS", "bilbo", "secretd", "baggins", "precious", "shire"):
         assert word not in json.dumps(document), word
+
+
+def test_what_a_person_wrote_into_a_log_names_nobody_in_a_capture_whatever_its_encoding() -> None:
+    installer = "PATH: /home/galadriel/bin\nkernel 5.15.167.4-microsoft-standard-WSL2\n--http-proxy=203.0.113.9\n"
+    latin = "# für frodo, siehe 203.0.113.7\noptions nvidia NVreg_EnableGpuFirmware=0\n".encode("latin-1")
+    host = captured(
+        about={"name": "dl"},
+        files={
+            "/etc/passwd": "frodo:x:1000:1000::/home/frodo:/bin/sh\n",
+            "/var/log/nvidia-installer.log": installer,
+            "/etc/modprobe.d/nvidia.conf": {"base64": base64.b64encode(latin).decode()},
+        },
+        commands={
+            "uname -a": {"stdout": "Linux dl 5.15.167.4-microsoft-standard-WSL2 #1 SMP x86_64 GNU/Linux\n", "status": 0},
+            "dmesg": {"stdout": "", "stderr": "dmesg: read kernel buffer failed: Operation not permitted\n", "status": 1},
+            "journalctl -k -b --no-pager -o short-monotonic": {
+                "stdout": "[    0.1] dl kernel: Linux version 6\n[    0.2] dl kernel: NVRM: loading\n",
+                "status": 0,
+            },
+            "modinfo nvidia": {"stdout": "version: 570.1\nsigner: dl Secure Boot Module Signature key\n", "status": 0},
+            "mokutil --list-new": {
+                "stdout": "[key 1]\n  Serial Number:\n    7a:1b\n"
+                "  Subject: CN=dl Secure Boot Module Signature key, emailAddress=f@shire.example\n",
+                "status": 0,
+            },
+            "lspci -D -nn -vv": {"stdout": "01:00.0 [0200]:\n\tCapabilities: Device Serial Number 48-b0-2d-ff-ff-aa-bb-cc\n", "status": 0},
+        },
+    )
+    document, _ = _handed_on(host)
+    commands, files = document["commands"], document["files"]
+    kept = base64.b64decode(files["/etc/modprobe.d/nvidia.conf"]["base64"]).decode("latin-1")
+    assert re.fullmatch(r"# für user\d?, siehe 198\.51\.100\.\d\noptions nvidia NVreg_EnableGpuFirmware=0\n", kept)
+    for word in ("galadriel", "frodo", "203.0.113", "dl kernel", "dl Secure", "shire", "7a:1b", "48-b0"):
+        assert word not in json.dumps(document) + kept, word
+    assert "[key 1]" in commands["mokutil --list-new"]["stdout"]
+    for text in (commands["uname -a"]["stdout"], files["/var/log/nvidia-installer.log"]):
+        assert "5.15.167.4-microsoft" in text
 
 
 def test_the_answer_of_nvml_that_no_driver_is_there_speaks_of_no_container() -> None:
