@@ -110,6 +110,14 @@ def test_what_a_person_wrote_into_a_log_names_nobody_in_a_capture_whatever_its_e
         assert "5.15.167.4-microsoft" in text
 
 
+def test_of_a_log_that_grew_for_years_a_capture_keeps_the_end() -> None:
+    line = "[Nov 30 2026 10:00:00] [INFO] [tid 1] a line of somebody's fabric\n"
+    document, _ = _handed_on(captured(files={"/var/log/fabricmanager.log": line * 100_000 + "the last\n"}))
+    kept = document["files"]["/var/log/fabricmanager.log"]
+    assert 4_000_000 < len(kept) <= 4 << 20
+    assert (kept.startswith(line), kept.endswith(f"{line}the last\n")) == (True, True)
+
+
 def test_the_answer_of_nvml_that_no_driver_is_there_speaks_of_no_container() -> None:
     machine = json.loads((scoring.MACHINES / "rtx5090-u2404-fresh.json").read_text())
     missing = {"stdout": '{"error": 12, "said": "NVML Shared Library Not Found"}\n', "status": 0}
