@@ -13,6 +13,7 @@ from steps.detect.capture import record
 from steps.doctor.evidence import Evidence
 from steps.doctor.judge import judge
 from steps.headless.facts import as_the_doctor
+from steps.host.base import Host
 from steps.host.captured import CapturedHost, parse_capture
 from steps.host.recording import RecordingHost
 from tests import scoring
@@ -108,6 +109,15 @@ def test_what_a_person_wrote_into_a_log_names_nobody_in_a_capture_whatever_its_e
     assert "[key 1]" in commands["mokutil --list-new"]["stdout"]
     for text in (commands["uname -a"]["stdout"], files["/var/log/nvidia-installer.log"]):
         assert "5.15.167.4-microsoft" in text
+
+
+def test_a_machine_on_which_the_doctor_stumbles_can_be_captured_all_the_same() -> None:
+    def stumbles(host: Host) -> None:
+        host.run(("lsmod",))
+        raise ZeroDivisionError
+
+    document = json.loads(record(captured(commands={"lsmod": {"stdout": "nvidia 1 0\n", "status": 0}}), more=stumbles))
+    assert document["commands"]["lsmod"]["stdout"] == "nvidia 1 0\n"
 
 
 def test_of_a_log_that_grew_for_years_a_capture_keeps_the_end() -> None:
