@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from steps.detect.capture import record
 from steps.doctor.evidence import Evidence
 from steps.doctor.judge import judge
 from steps.headless.facts import as_the_doctor
+from steps.host.base import Host
 from steps.host.captured import CapturedHost, parse_capture
 from steps.host.recording import RecordingHost
 from tests import scoring
@@ -69,6 +72,60 @@ def test_of_what_the_doctor_asks_a_capture_keeps_only_what_names_nobody() -> Non
     assert document["commands"]["dmesg"]["stdout"].splitlines() == [log.splitlines()[0], log.splitlines()[3]]
     for word in ("203.0.113", "CIFS", "bilbo", "secretd", "baggins", "precious", "shire"):
         assert word not in json.dumps(document), word
+
+
+def test_what_a_person_wrote_into_a_log_names_nobody_in_a_capture_whatever_its_encoding() -> None:
+    installer = "PATH: /home/galadriel/bin\nkernel 5.15.167.4-microsoft-standard-WSL2\n--http-proxy=203.0.113.9\n"
+    latin = "# für frodo, siehe 203.0.113.7\noptions nvidia NVreg_EnableGpuFirmware=0\n".encode("latin-1")
+    host = captured(
+        about={"name": "dl"},
+        files={
+            "/etc/passwd": "frodo:x:1000:1000::/home/frodo:/bin/sh\n",
+            "/var/log/nvidia-installer.log": installer,
+            "/etc/modprobe.d/nvidia.conf": {"base64": base64.b64encode(latin).decode()},
+        },
+        commands={
+            "uname -a": {"stdout": "Linux dl 5.15.167.4-microsoft-standard-WSL2 #1 SMP x86_64 GNU/Linux\n", "status": 0},
+            "dmesg": {"stdout": "", "stderr": "dmesg: read kernel buffer failed: Operation not permitted\n", "status": 1},
+            "journalctl -k -b --no-pager -o short-monotonic": {
+                "stdout": "[    0.1] dl kernel: Linux version 6\n[    0.2] dl kernel: NVRM: loading\n",
+                "status": 0,
+            },
+            "modinfo nvidia": {"stdout": "version: 570.1\nsigner: dl Secure Boot Module Signature key\n", "status": 0},
+            "mokutil --list-new": {
+                "stdout": "[key 1]\n  Serial Number:\n    7a:1b\n"
+                "  Subject: CN=dl Secure Boot Module Signature key, emailAddress=f@shire.example\n",
+                "status": 0,
+            },
+            "lspci -D -nn -vv": {"stdout": "01:00.0 [0200]:\n\tCapabilities: Device Serial Number 48-b0-2d-ff-ff-aa-bb-cc\n", "status": 0},
+        },
+    )
+    document, _ = _handed_on(host)
+    commands, files = document["commands"], document["files"]
+    kept = base64.b64decode(files["/etc/modprobe.d/nvidia.conf"]["base64"]).decode("latin-1")
+    assert re.fullmatch(r"# für user\d?, siehe 198\.51\.100\.\d\noptions nvidia NVreg_EnableGpuFirmware=0\n", kept)
+    for word in ("galadriel", "frodo", "203.0.113", "dl kernel", "dl Secure", "shire", "7a:1b", "48-b0"):
+        assert word not in json.dumps(document) + kept, word
+    assert "[key 1]" in commands["mokutil --list-new"]["stdout"]
+    for text in (commands["uname -a"]["stdout"], files["/var/log/nvidia-installer.log"]):
+        assert "5.15.167.4-microsoft" in text
+
+
+def test_a_machine_on_which_the_doctor_stumbles_can_be_captured_all_the_same() -> None:
+    def stumbles(host: Host) -> None:
+        host.run(("lsmod",))
+        raise ZeroDivisionError
+
+    document = json.loads(record(captured(commands={"lsmod": {"stdout": "nvidia 1 0\n", "status": 0}}), more=stumbles))
+    assert document["commands"]["lsmod"]["stdout"] == "nvidia 1 0\n"
+
+
+def test_of_a_log_that_grew_for_years_a_capture_keeps_the_end() -> None:
+    line = "[Nov 30 2026 10:00:00] [INFO] [tid 1] a line of somebody's fabric\n"
+    document, _ = _handed_on(captured(files={"/var/log/fabricmanager.log": line * 100_000 + "the last\n"}))
+    kept = document["files"]["/var/log/fabricmanager.log"]
+    assert 4_000_000 < len(kept) <= 4 << 20
+    assert (kept.startswith(line), kept.endswith(f"{line}the last\n")) == (True, True)
 
 
 def test_the_answer_of_nvml_that_no_driver_is_there_speaks_of_no_container() -> None:

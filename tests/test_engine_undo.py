@@ -164,6 +164,30 @@ def test_folders_that_were_made_above_it_go_too_where_nobody_else_uses_them(tmp_
     assert tmp_path.exists()
 
 
+def test_a_folder_right_below_the_root_goes_too_where_the_action_made_it(tmp_path: Path) -> None:
+    action = Write(id="a.one", title="t", path="/data/envs/conf", text="x")
+    plan, owner = plan_of(action, root=str(tmp_path)), client.invoking_owner()
+    folder = create(plan, Origin(digest=digest(plan), owner=owner))
+    written, outside = journal.Journal(folder.journal, owner.gid), LocalHost()
+    host = RootedHost(str(tmp_path), outside)
+    context = Context(folder, plan=plan, origin=folder.read_origin(), host=host, outside=outside, journal=written)
+    assert perform(action, context).status == "done"
+    outcome = take_back(action, context)
+    assert (outcome.status, outcome.params) == ("undone", {})
+    assert not (tmp_path / "data").exists()
+    written.close()
+
+
+def test_only_a_folder_without_anything_in_it_is_removed_as_empty(tmp_path: Path) -> None:
+    empty, full, link = (tmp_path / name for name in ("empty", "full", "link"))
+    empty.mkdir()
+    (full / "theirs").mkdir(parents=True)
+    link.symlink_to(empty)
+    for path in (link, full, tmp_path / "gone", empty):
+        LocalHost().remove_empty(str(path))
+    assert (link.is_symlink(), full.exists(), empty.exists()) == (True, True, False)
+
+
 def test_a_link_to_itself_is_not_written_and_does_not_block_the_undo(tmp_path: Path) -> None:
     loop, file = tmp_path / "loop", tmp_path / "file"
     loop.symlink_to("loop")

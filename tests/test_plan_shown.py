@@ -10,8 +10,8 @@ from steps import documents, lines, planning
 from steps.compat import solve
 from steps.detect.machine import detect
 from steps.host.opening import open_host
-from steps.managers.shown import brief, line
-from steps.model.action import Packages, installing
+from steps.managers.shown import brief, line, run, shown
+from steps.model.action import ManagerName, Packages, installing
 from steps.model.plan import Installer, Plan, Target
 from steps.model.profile import Profile, answered
 from steps.model.run import ActionState, RunState
@@ -54,6 +54,21 @@ def test_only_a_long_script_is_cut_and_its_arguments_stay() -> None:
     assert line(("python3", "-c", "…", "/a b")) == "python3 -c … '/a b'"
     for argv in (("sh", "-c", "echo hi"), ("python3", "-m", "venv", "x" * 90), ("tail", "-c"), ()):
         assert brief(argv) == argv
+
+
+@pytest.mark.parametrize(
+    ("tool", "typed"),
+    [
+        ("apt", "apt-get install driver=1"),
+        ("dnf", "dnf install driver-1"),
+        ("pacman", "pacman -S --needed driver"),
+        ("zypper", "zypper install driver=1"),
+    ],
+)
+def test_an_install_is_shown_as_a_person_types_it_who_wants_to_be_asked(tool: ManagerName, typed: str) -> None:
+    action = Packages(id="a.install", title="t", manager=tool, install=("driver=1",))
+    assert line(shown(action)) == typed
+    assert line(run(action)) != typed
 
 
 def test_an_update_of_the_lists_has_nothing_to_take_back() -> None:

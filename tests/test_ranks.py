@@ -97,6 +97,17 @@ NFT = (CASES / "nftables.txt").read_text()
             {"nft list ruleset": NFT},
             Firewall(tool="nftables", active=True, drops=True, open=("10.0.0.0/24", "ib0"), chain="inet filter input"),
         ),
+        (
+            # Cut off behind the chain.
+            {},
+            {"nft list ruleset": NFT[: NFT.index("\tchain forward")]},
+            Firewall(tool="nftables", active=True, drops=True, open=("10.0.0.0/24", "ib0"), chain="inet filter input"),
+        ),
+        (
+            {},
+            {"nft list ruleset": NFT.replace("chain input", "chain $(reboot)")},
+            Firewall(tool="nftables", active=True, drops=True, open=("10.0.0.0/24", "ib0")),
+        ),
         ({}, {"nft list ruleset": NFT.replace("policy drop", "policy accept")}, None),
         (
             {},

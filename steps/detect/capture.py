@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ from steps.host.recording import RecordingHost
 def record(host: Host, about: Mapping[str, Any] | None = None, *, more: Callable[[Host], object] | None = None) -> bytes:
     """Return a capture of `host` that gives the same facts when it is read back; `about` is free text for people.
 
-    `more` looks at the machine for another purpose; of what it asks, that is kept which names nobody.
+    `more` looks at the machine for another purpose; of what it asks, that is kept which names nobody, until it fails if it does.
     """
     recording = RecordingHost(host)
     machine = detect(recording)
@@ -23,5 +24,7 @@ def record(host: Host, about: Mapping[str, Any] | None = None, *, more: Callable
         for argv in (("nvidia-smi",), ("nvidia-smi", "-q")):
             recording.run(argv, timeout=15)
     if more is not None:
-        more(Discreet(recording))
+        # A fault in the judging of a machine is a reason to hand its capture on, and none to have no capture.
+        with contextlib.suppress(Exception):
+            more(Discreet(recording))
     return recording.capture(about or {})

@@ -157,6 +157,10 @@ def _firewalld(host: Probes) -> Firewall | None:
     return Firewall(tool="firewalld", active=True, drops=True, open=tuple(dict.fromkeys(opened)))
 
 
+_TYPED = re.compile(r"(?!ip6 )[\w.-]+(?: [\w.-]+){2}")
+"""A chain for the addresses that ranks use, whose name a person may type: a ruleset in somebody's capture may hold any word."""
+
+
 def _nftables(host: Probes) -> Firewall | None:
     """Return the rules of nftables' input chains: what a jump leads to is not followed, so a chain with jumps drops "perhaps"."""
     if not (host.exists("/usr/sbin/nft") or NFTABLES in host.host.recorded()):
@@ -189,13 +193,13 @@ def _nftables(host: Probes) -> Firewall | None:
         active=bool(dropping or jumping),
         drops=True if dropping and not jumping else None if jumping else False,
         open=tuple(opened),
-        chain=next((place for place, chain in placed.items() if chain in (dropping or inputs) and not place.startswith("ip6 ")), None),
+        chain=next((place for place, chain in placed.items() if chain in (dropping or inputs) and _TYPED.fullmatch(place)), None),
     )
 
 
 def _chains(ruleset: str) -> list[tuple[str, str]]:
-    """Return the chains of a ruleset with their family, table and name."""
-    tables = re.findall(r"^table (\S+ \S+) \{\n(.*?)^\}", ruleset, re.MULTILINE | re.DOTALL)
+    """Return the chains of a ruleset, which may be cut off, with their family, table and name."""
+    tables = re.findall(r"^table (\S+ \S+) \{\n(.*?)(?:^\}|\Z)", ruleset, re.MULTILINE | re.DOTALL)
     return [
         (f"{table} {name}", rules)
         for table, body in tables

@@ -86,9 +86,13 @@ def write_out(paths: Iterable[str], host: Host) -> None:
 def take_away_emptied(action: Action, made: tuple[str, ...], context: Context) -> None:
     """Remove the folders that were made for what is gone now, the deepest first; only what is empty: others may use them since."""
     for folder in sorted(made, key=len, reverse=True):
-        if context.host.listdir(folder) == ():
-            context.spool_line(action.id, f"remove {folder}")
-            take_away(action, folder, context)
+        if context.host.listdir(folder) != ():
+            continue
+        context.spool_line(action.id, f"remove {folder}")
+        if _as_person(action, context):
+            run_command(context, action, ("rmdir", "--", folder))
+        else:
+            context.host.remove_empty(folder)
 
 
 def take_away(action: Action, path: str, context: Context) -> None:

@@ -90,6 +90,10 @@ class WritableHost(Host, Protocol):
         """Remove a file, a link or a tree; what is not there is fine, "/" and one-component paths are refused."""
         ...
 
+    def remove_empty(self, path: str) -> None:
+        """Remove a folder in which nothing is; one that holds something, is in use or is no folder stays as it is."""
+        ...
+
     def mkdir(self, path: str, mode: int = 0o755) -> None:
         """Make a folder and its parents; one that is there stays as it is."""
         ...

@@ -17,6 +17,8 @@ from steps.errors import InputError
 MOST_BYTES = 64 << 20
 """More is never read from one file: no fact needs it."""
 _MOST_LINKS = 40
+_NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.EBUSY)
+"""What the kernel says of a folder that holds something, is gone, is a link by now, or has a disk mounted on it."""
 
 
 def parts_of(path: str) -> list[str]:
@@ -193,6 +195,15 @@ class FileTree:
                 os.unlink(at)
         except FileNotFoundError:
             return
+
+    def remove_empty(self, path: str) -> None:
+        """Remove a folder in which nothing is; the kernel looks, so that nothing goes that somebody puts there meanwhile."""
+        at = self._outside(parts_of(self.real(path, follow_last=False)))
+        try:
+            Path(at).rmdir()
+        except OSError as error:
+            if error.errno not in _NOT_EMPTY:
+                raise
 
     def mkdir(self, path: str, mode: int = 0o755) -> None:
         """Make the folder and what is missing above it."""

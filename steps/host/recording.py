@@ -22,10 +22,14 @@ _KEPT_PACKAGES = re.compile(
 )
 _CONFIGURATION = re.compile(r"^/sys/.*/[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/config$")
 _OF_NETWORKS = ("ip", "ufw", "firewall-cmd", "nft", "iptables")
-_MAY_NAME_HOSTS = ("/etc/", "/proc/cmdline")
+_MAY_NAME_HOSTS = ("/etc/", "/proc/cmdline", "/var/log/")
+_LOGS = ("/var/log/", "/var/lib/dkms/")
+_MOST_OF_LOG = 4 << 20
+"""Of a log, the last bytes that are kept; the doctor reads no more of one either, and a capture of many logs can still be read back."""
 _KEPT_MOUNTS = (["/"], ["/dev/shm"])  # noqa: S108 - a name in a list, no place to write to
 _MOUNTS = re.compile(r"/proc/(?:self|\d+)/mounts|/proc/mounts")
 _CERTIFICATE = re.compile(r"^(?:.*(?:Subject|Issuer|Not Before|Not After ?):.*|\[key .*|Mok.*)\n?", re.MULTILINE)
+_MAIL = re.compile(r"(\bemailAddress ?= ?)[^\s,/]+")
 _KEPT_FIELDS = ("Package: ", "Status: ", "Architecture: ", "Version: ")
 _STAMP = re.compile(r"^(?:<\d+>)?\[[^\]\n]*\d\.\d+\]")
 _OF_THE_KERNEL = re.compile(
@@ -145,9 +149,12 @@ class RecordingHost:
         commands = tuple(self._commands.items())
         said = {argv: msgspec.structs.replace(result, stdout=_shortened(argv, result.stdout)) for argv, result in commands}
         addressed = [result.text for argv, result in said.items() if argv[0] in _OF_NETWORKS]
-        addressed += [decoded(data) for path, data in self._files.items() if path.startswith(_MAY_NAME_HOSTS)]
-        redaction = Redaction(self.inner, [result.text for result in said.values()], addressed)
-        files: dict[str, Any] = {path: _content(path, data, redaction) for path, data in sorted(self._files.items())}
+        read = {path: _end_of_log(data) if path.startswith(_LOGS) else data for path, data in sorted(self._files.items())}
+        addressed += [decoded(data) for path, data in read.items() if path.startswith(_MAY_NAME_HOSTS)]
+        told = [result.text for result in said.values()]
+        told += [decoded(data) for path, data in read.items() if path.startswith(_LOGS)]
+        redaction = Redaction(self.inner, told, addressed)
+        files: dict[str, Any] = {path: _content(path, data, redaction) for path, data in read.items()}
         # Of a file that was met and never read, only that it is there is known.
         plain = self._met - files.keys() - self._dirs
         files.update({path: "" for path in sorted(plain) if self.inner.readlink(path) is None})
@@ -171,6 +178,11 @@ class RecordingHost:
         return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
 
 
+def _end_of_log(data: bytes) -> bytes:
+    """Return the last lines of a log that is long, and all of any other."""
+    return data if len(data) <= _MOST_OF_LOG else data[-_MOST_OF_LOG:].partition(b"\n")[2]
+
+
 def _content(path: str, data: bytes, redaction: Redaction) -> str | dict[str, str]:
     """Return a file's text, redacted; what is no text goes in as base64."""
     if _CONFIGURATION.search(path):
@@ -179,6 +191,9 @@ def _content(path: str, data: bytes, redaction: Redaction) -> str | dict[str, st
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
+        if not path.startswith("/sys/"):
+            # Somebody's words in another encoding: all but the foreign letters is as readable in base64 as it was.
+            data = redaction.text(data.decode("utf-8", errors="surrogateescape")).encode("utf-8", errors="surrogateescape")
         return {"base64": base64.b64encode(data).decode("ascii")}
     if _MOUNTS.fullmatch(path):
         # The others name servers, shares and people's media.
@@ -190,7 +205,9 @@ def _shortened(argv: tuple[str, ...], text: str) -> str:
     """Return what a program printed; of certificates only whose they are, of the kernel's log what is about cards."""
     if argv[0] == "dmesg" or argv[:2] == ("journalctl", "-k"):
         return _of_cards(text)
-    return "".join(_CERTIFICATE.findall(text)) if argv[0] == "mokutil" and "--list-enrolled" in argv else text
+    if argv[0] == "mokutil" and argv[1:] in (("--list-enrolled",), ("--list-new",)):
+        return _MAIL.sub(r"\1REDACTED", "".join(_CERTIFICATE.findall(text)))
+    return text
 
 
 def _of_cards(log: str) -> str:

@@ -15,12 +15,16 @@ _KNOWN_UUIDS = frozenset(("8be4df61-93ca-11d2-aa0d-00e098032b8c", "605dab50-e046
 _HARDWARE = re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{2}:){5}(?:(?:[0-9a-fA-F]{2}:){14})?[0-9a-fA-F]{2}(?![\w:])")
 _SERIAL = re.compile(
     r"^\s*(?:Serial Number|Serial|Asset Tag|Chassis Serial Number|GPU PDI|node_guid|sys_image_guid|(?:Node|Port|System image) GUID)\s*[:=]"
-    r"\s*(\S.*?)\s*$|\bSerialNumber: (\S+)\s*$|<serial>\s*([^<\s]+)\s*</serial>",
+    r"\s*(\S.*?)\s*$|\bSerialNumber: (\S+)\s*$|<serial>\s*([^<\s]+)\s*</serial>"
+    r"|\bDevice Serial Number ([0-9a-f]{2}(?:-[0-9a-f]{2}){7})\s*$",
     re.MULTILINE | re.IGNORECASE,
 )
 _MACHINE_ID = re.compile(r"(?<![\w.])[0-9a-f]{32}(?![\w.])")
 """What systemd calls a machine, a boot or a medium."""
-_ADDRESS = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?!\w|\.\d)|(?<![\w.:])(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F]{0,4}(?![\w:])")
+_ADDRESS = re.compile(
+    r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?!\w|\.\d|-[A-Za-z])|(?<![\w.:])(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F]{0,4}(?![\w:])"
+)
+"""What may be an address; four numbers with a word behind them (`5.15.167.4-microsoft-standard-WSL2`) are a version."""
 _NO_SERIAL = re.compile(
     r"(\[?n/a\]?|not (specified|present|available|provided)|unknown|none|to be filled.*|default string|\W*|0+|no asset .*|.{1,3})",
     re.IGNORECASE,
@@ -107,7 +111,9 @@ class Redaction:
         stand_in = kind if number == 1 else f"{kind}{number}"
         self._paths.append((re.compile(rf"(?<=/home/){re.escape(short)}(?![\w.-])"), stand_in))
         if kind == "host":
-            self._names.append((re.compile(rf"(?<=^Linux ){re.escape(name)}(?= )", re.MULTILINE), stand_in))
+            # Where only the name of a machine stands: `uname`, the journal, and the key that a distribution makes for its modules.
+            for pattern in (r"(?<=^Linux ){}(?= )", r"(?<=\d\] ){}(?= kernel: )", r"(?<![\w.-]){}(?= Secure Boot Module Signature key)"):
+                self._names += [(re.compile(pattern.format(re.escape(spelled)), re.MULTILINE), stand_in) for spelled in (name, short)]
         if short.lower() in _COMMON or len(short) < 3:
             self._names.extend(self._paths[-1:])
             return

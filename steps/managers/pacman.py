@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from steps.host.base import Host
 
 
+def _names(action: Packages) -> Argv:
+    """Return the packages without versions."""
+    return tuple(package.partition("=")[0] for package in action.install)
+
+
 class Pacman(Planned):
     """The `PackageManager` of Arch, as far as a plan goes."""
 
@@ -27,11 +32,11 @@ class Pacman(Planned):
 
     def argv(self, action: Packages, *, status_fd: int | None = None) -> Argv:
         """Return the install; pacman knows no versions but the current one."""
-        return ("pacman", "-S", "--needed", "--noconfirm", *(package.partition("=")[0] for package in action.install))
+        return ("pacman", "-S", "--needed", "--noconfirm", *_names(action))
 
     def shown(self, action: Packages) -> Argv:
-        """Return the install as it is: it says no more than a person would type."""
-        return self.argv(action)
+        """Return the install without the option by which it asks nothing."""
+        return ("pacman", "-S", "--needed", *_names(action))
 
     def snapshot(self, host: Host) -> Snapshot | None:
         """Return every package; `None` when pacman did not answer."""

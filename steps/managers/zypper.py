@@ -31,8 +31,8 @@ class Zypper(Planned):
         return ("zypper", "--non-interactive", "install", "--auto-agree-with-licenses", *action.install)
 
     def shown(self, action: Packages) -> Argv:
-        """Return the install as it is: it says no more than a person would type."""
-        return self.argv(action)
+        """Return the install without the options by which it asks nothing."""
+        return ("zypper", "install", *action.install)
 
     def snapshot(self, host: Host) -> Snapshot | None:
         """Return every package of rpm's."""
