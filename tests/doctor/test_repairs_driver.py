@@ -326,3 +326,15 @@ def test_of_two_packages_that_are_yet_to_be_installed_none_is_taken_away(said: s
     cause = cause_of(kit.judged(files={"/etc/os-release": "ID=fedora\nVERSION_ID=41\n"}, logs={"dnf.log": line}))
     assert cause.id == "driver-package-file-conflict"
     assert keys(cause)[0] == step
+
+
+@pytest.mark.parametrize(
+    ("installed", "step"),
+    [("xorg-x11-drv-nvidia-libs", "which-driver"), ("xorg-x11-drv-nvidia", "other-branch-away"), ("bash", "other-branch-away")],
+)
+def test_in_another_language_the_list_tells_that_neither_package_is_installed(installed: str, step: str) -> None:
+    new, other = "nvidia-kmod-common-3:570.86.15-1.fc41.noarch", "xorg-x11-drv-nvidia-3:570.86.16-1.fc41.x86_64"
+    line = f"  файл /usr/lib/udev/rules.d/60-nvidia.rules конфликтует с {new} и {other}\n"
+    commands = {"rpm -qa": f"{installed}-570.86.16-1.fc41.x86_64\n"}
+    cause = cause_of(kit.judged(files={"/etc/os-release": "ID=fedora\nVERSION_ID=41\n"}, commands=commands, logs={"dnf.log": line}))
+    assert keys(cause)[0] == step
