@@ -82,6 +82,7 @@ TABLE: tuple[tuple[str, type[Event], dict[str, Any] | None], ...] = (
     ("the GPU throttles at 95C", HeatTold, None),
     ("GPU memory junction at 96 C", HeatTold, None),
     ("the CPU beside the card was at 95C", HeatTold, None),
+    ("compiled 100 C++ files for the GPU", HeatTold, None),
     (
         "  Invalid response from proxy: HTTP/1.0 403 CONNECT denied (ask the admin to allow HTTPS tunnels)     [IP: 10.0.0.2 3142]",
         TlsFailed,
