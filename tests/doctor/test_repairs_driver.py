@@ -261,6 +261,15 @@ def test_the_driver_that_runs_goes_only_in_the_transaction_that_brings_the_other
     assert len([action for step in cause.repair.steps for action in step.actions if isinstance(action, Packages) and action.install]) == 1
 
 
+@pytest.mark.parametrize(("pin", "goes"), [("nvidia-driver-pinning-535", True), ("nvidia-driver-pinning-550.90.07", False)])
+def test_what_holds_apt_at_the_other_branch_goes_with_it(pin: str, goes: bool) -> None:
+    cause = refused_550(("nvidia-driver-535-server", "535.183.01-0ubuntu1"), (pin, "535.183.01-1ubuntu1"))
+    assert cause is not None
+    first = cause.repair.steps[0].actions[0]
+    assert isinstance(first, Packages)
+    assert (pin in first.may_remove, f"{pin}-" in first.install) == (goes, goes)
+
+
 def test_where_no_driver_is_installed_none_is_in_the_way() -> None:
     cause = refused_550(("bash", "5.1"))
     assert cause is None or cause.id != "conflicting-driver-branch-blocks-install"

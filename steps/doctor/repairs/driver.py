@@ -216,9 +216,10 @@ def one_branch(seen: Evidence, candidate: Candidate) -> Plan:
     manager, wanted = manager_of(seen), str(candidate.params.get("wanted", ""))
     named = re.search(r"(?<![\d.])(\d{3})(?![\d])", wanted)
     branch = named[1] if named else None
-    others = tuple(
-        dict.fromkeys(row.name for row in seen.packages.driver() if row.driver and branch and numbers.branch(row.driver) != branch)
-    )
+    rows = [row for row in seen.packages.driver() if row.driver and branch and numbers.branch(row.driver) != branch]
+    # A package of NVIDIA's that holds apt at a branch goes with that branch.
+    rows += [row for row in seen.packages.named(rf"nvidia-driver-pinning-(?!{branch}\b)\d{{3}}\S*") if rows]
+    others = tuple(dict.fromkeys(row.name for row in rows))
     kind = next((found[1] for name in others if (found := re.fullmatch(r"nvidia-driver-\d{3}((?:-server)?(?:-open)?)", name))), None)
     name = f"nvidia-driver-{branch}{kind}"
     if manager != "apt" or branch is None or kind is None or not_offered(seen, manager, name):
