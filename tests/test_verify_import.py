@@ -21,6 +21,7 @@ _BODIES = {
         "try:\n    raise ImportError('core.so: failed to map segment')\n"
         "except ImportError as error:\n    raise ImportError('\\n\\nPLEASE READ THIS\\n' + 'advice\\n' * 20) from error\n"
     ),
+    "discards": "try:\n    {}['a guess']\nexcept KeyError:\n    raise ImportError('too old\\n' + 'advice\\n' * 20) from None\n",
     "wraps": "raise RuntimeError('CUDA error: no kernel image\\nFor debugging consider\\n')\n",
     "works": "",
 }
@@ -58,6 +59,8 @@ def because(rung: Rung) -> str:
         ("raises", "ImportError: libcudart.so.12 is missing"),
         # A page of advice hides the reason, which stands in the error that was caught; a short text is shown in one line.
         ("advises", "ImportError: core.so: failed to map segment"),
+        # What an error was raised without has nothing to do with it.
+        ("discards", f"ImportError: too old {'advice ' * 20}".strip()),
         ("wraps", "RuntimeError: CUDA error: no kernel image For debugging consider"),
         ("hangs", "verify.because.import-hung"),
     ],

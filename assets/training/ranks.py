@@ -41,7 +41,7 @@ def last_line(error: BaseException) -> str:
     Where a library wrote a page about what may be the cause (numpy does), the one that it caught says what is.
     """
     text = traceback.format_exception_only(type(error), error)[-1].strip()
-    caught = error.__cause__ or error.__context__
+    caught = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if len(text.splitlines()) > _PAGE and caught is not None:
         return last_line(caught)
     return " ".join(text.split())[:300]

@@ -31,6 +31,7 @@ TABLE: tuple[tuple[str, type[Event], dict[str, Any] | None], ...] = (
     ("$ pip install --proxy http://10.1.2.3:8080 torch", ProxySet, {"peer": "10.1.2.3:8080"}),
     ("$ conda config --set proxy_servers.https http://10.1.2.3:8080", ProxySet, {"peer": "10.1.2.3:8080"}),
     ("$ curl -sSL -x 10.1.2.3:8080 https://pypi.org", ProxySet, {"peer": "10.1.2.3:8080"}),
+    ("$ curl -x http://me:1234@10.1.2.3:8080 https://pypi.org", ProxySet, {"peer": "10.1.2.3:8080"}),
     ("$ git config --global --unset http.proxy", ProxySet, None),
     ("Looking in indexes: https://me:word@nexus.lab.example/simple", IndexAsked, {"host": "nexus.lab.example"}),
     ("Looking in links: /tmp/wheels", IndexAsked, None),
@@ -81,6 +82,7 @@ TABLE: tuple[tuple[str, type[Event], dict[str, Any] | None], ...] = (
     ("the GPU throttles at 95C", HeatTold, None),
     ("GPU memory junction at 96 C", HeatTold, None),
     ("the CPU beside the card was at 95C", HeatTold, None),
+    ("compiled 100 C++ files for the GPU", HeatTold, None),
     (
         "  Invalid response from proxy: HTTP/1.0 403 CONNECT denied (ask the admin to allow HTTPS tunnels)     [IP: 10.0.0.2 3142]",
         TlsFailed,
@@ -135,9 +137,34 @@ def test_a_text_becomes_its_event(text: str, kind: type[Event], wanted: dict[str
     assert kit.fields(text, kind) == ([] if wanted is None else [wanted])
 
 
-def test_the_password_of_a_proxy_is_not_kept() -> None:
-    (told,) = kit.events("$ export https_proxy=http://me:word@proxy.example:3128\n").all(ProxySet)
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "$ export https_proxy=http://me:word@proxy.example:3128",
+        "$ curl -x me:word@proxy.example:3128 https://pypi.org",
+        "$ curl -U me:word -x proxy.example:3128 https://pypi.org",
+        "$ curl --proxy-user me:word --proxy http://proxy.example:3128 https://pypi.org",
+    ],
+)
+def test_the_password_of_a_proxy_is_not_kept(typed: str) -> None:
+    (told,) = kit.events(f"{typed}\n").all(ProxySet)
+    assert told.peer == "proxy.example:3128"
     assert "word" not in told.place.text
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/etc/systemd/system/docker.service.d/proxy.conf", '[Service]\nEnvironment="HTTPS_PROXY=http://me:12345@proxy.example:3128"\n'),
+        ("/etc/docker/daemon.json", '{"proxies": {"https-proxy": "http://me:12345@proxy.example:3128"}}\n'),
+        ("/etc/gitconfig", "[http]\n\tproxy = me:12345@proxy.example:3128\n"),
+    ],
+)
+def test_a_proxy_that_a_file_names_is_its_server_and_not_the_login_before_it(path: str, text: str) -> None:
+    broken = "curl: (35) Recv failure: Connection reset by peer\n"
+    (cause,) = [one for one in kit.judged(files={path: text}, logs={"terminal.log": broken}).diagnoses if one.id == "proxy-breaks-tls"]
+    assert cause.because.params["peer"] == "proxy.example:3128"
+    assert not any("12345" in place.text for place in cause.evidence)
 
 
 MESSAGE = (

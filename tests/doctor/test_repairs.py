@@ -257,6 +257,11 @@ def test_every_part_of_the_driver_that_lags_is_brought_to_the_version_of_the_res
     assert first.install == wanted
 
 
+def test_the_tools_are_those_of_the_branch_that_is_installed_whatever_an_earlier_one_left_behind() -> None:
+    packages = "ii  libnvidia-compute-570 570.124-0ubuntu1 amd64 x\nrc  nvidia-utils-535 535.183-0ubuntu1 amd64 x\n"
+    assert first_packages(packages, "driver-utilities-package-missing").install == ("nvidia-utils-570=570.124-0ubuntu1",)
+
+
 def test_the_contract_has_every_field_of_a_repair() -> None:
     from steps import medical
 

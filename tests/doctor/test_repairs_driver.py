@@ -261,6 +261,15 @@ def test_the_driver_that_runs_goes_only_in_the_transaction_that_brings_the_other
     assert len([action for step in cause.repair.steps for action in step.actions if isinstance(action, Packages) and action.install]) == 1
 
 
+@pytest.mark.parametrize(("pin", "goes"), [("nvidia-driver-pinning-535", True), ("nvidia-driver-pinning-550.90.07", False)])
+def test_what_holds_apt_at_the_other_branch_goes_with_it(pin: str, goes: bool) -> None:
+    cause = refused_550(("nvidia-driver-535-server", "535.183.01-0ubuntu1"), (pin, "535.183.01-1ubuntu1"))
+    assert cause is not None
+    first = cause.repair.steps[0].actions[0]
+    assert isinstance(first, Packages)
+    assert (pin in first.may_remove, f"{pin}-" in first.install) == (goes, goes)
+
+
 def test_where_no_driver_is_installed_none_is_in_the_way() -> None:
     cause = refused_550(("bash", "5.1"))
     assert cause is None or cause.id != "conflicting-driver-branch-blocks-install"
@@ -325,4 +334,16 @@ def test_of_two_packages_that_are_yet_to_be_installed_none_is_taken_away(said: s
     line = f"  file /usr/lib/udev/rules.d/60-nvidia.rules {said.format('570.86.15-1.fc41.noarch', '570.86.16-1.fc41.x86_64')}\n"
     cause = cause_of(kit.judged(files={"/etc/os-release": "ID=fedora\nVERSION_ID=41\n"}, logs={"dnf.log": line}))
     assert cause.id == "driver-package-file-conflict"
+    assert keys(cause)[0] == step
+
+
+@pytest.mark.parametrize(
+    ("installed", "step"),
+    [("xorg-x11-drv-nvidia-libs", "which-driver"), ("xorg-x11-drv-nvidia", "other-branch-away"), ("bash", "other-branch-away")],
+)
+def test_in_another_language_the_list_tells_that_neither_package_is_installed(installed: str, step: str) -> None:
+    new, other = "nvidia-kmod-common-3:570.86.15-1.fc41.noarch", "xorg-x11-drv-nvidia-3:570.86.16-1.fc41.x86_64"
+    line = f"  файл /usr/lib/udev/rules.d/60-nvidia.rules конфликтует с {new} и {other}\n"
+    commands = {"rpm -qa": f"{installed}-570.86.16-1.fc41.x86_64\n"}
+    cause = cause_of(kit.judged(files={"/etc/os-release": "ID=fedora\nVERSION_ID=41\n"}, commands=commands, logs={"dnf.log": line}))
     assert keys(cause)[0] == step

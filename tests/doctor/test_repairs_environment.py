@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import venv
 import zipfile
 from pathlib import Path
@@ -15,6 +16,8 @@ import pytest
 from steps.doctor.diagnosis import Step
 from steps.doctor.evidence import Evidence
 from steps.doctor.repairs.environments import environment_of, pip
+from steps.doctor.repairs.own_python import IMPORTS, shown_as
+from steps.doctor.repairs.paths import own_libraries
 from steps.doctor.rules.base import Candidate
 from steps.doctor.told import fact
 from steps.host.local import LocalHost
@@ -152,3 +155,29 @@ def test_a_copy_that_a_repair_kept_is_not_taken_for_another_environment(env: Pat
     kept = Path(Keep(id="a", title="t", path=str(env)).kept("1130-a"))
     env.rename(kept)
     assert LocalHost().glob(f"{env.parent}/*/pyvenv.cfg") == ()
+
+
+class Setting(LocalHost):
+    """The machine itself, but that its bash reads another file before it asks for a command."""
+
+    def __init__(self, script: str) -> None:
+        super().__init__()
+        self._script = script
+
+    def read(self, path: str) -> str | None:
+        return self._script if path == "/etc/bash.bashrc" else super().read(path)
+
+
+@pytest.mark.skipif(not ROOT, reason="makes an environment of root's")
+@pytest.mark.parametrize(("more", "by_its_own"), [("", True), ("; export OTHER=1", False)])
+def test_a_search_path_that_a_person_has_to_change_is_not_proven_gone_by_a_login_that_never_read_it(more: str, by_its_own: bool) -> None:
+    with tempfile.TemporaryDirectory(dir="/root") as folder:
+        path = Path(folder, "env")
+        venv.create(path)
+        seen = Evidence(Setting(f"export LD_LIBRARY_PATH=/usr/local/cuda/lib64{more}\n"))
+        try:
+            plan = own_libraries.build(seen, naming(path))
+        finally:
+            seen.close()
+        assert plan.verify is not None
+        assert (plan.verify.command == shown_as(str(path), IMPORTS)) is by_its_own

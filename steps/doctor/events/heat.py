@@ -24,7 +24,7 @@ _NO_READING = re.compile(
 
 
 @parses(
-    r"\b(?P<degrees>\d{2,3}) ?(?:°|º|deg(?:rees)?)? ?C\b",
+    r"\b(?P<degrees>\d{2,3}) ?(?:°|º|deg(?:rees)?)? ?C\b(?!\+\+)",
     "°C",
     "° C",
     "ºC",

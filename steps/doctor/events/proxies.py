@@ -58,7 +58,7 @@ class ProxySet(Event):
     r"(?:\b(?:https?|all)_proxy\b|\b(?:HTTPS?|ALL)_PROXY\b|Acquire::https?::Proxy|\bH(?:TTPS?|ttps?) Proxy|"
     r"\bhttps?\.proxy|\bproxy_servers\.https?|(?:^|\s)--proxy)(?:\"?[=: ]{1,3}['\"]?)"
     r"(?:(?:https?|socks\w*)://)(?:[^/@\s]{1,80}@)?(?P<peer>[\w.-]+:\d{2,5})|"
-    r"\bcurl [^\n]{0,80}?-x +(?:https?://)?(?P<given>[\w.-]+:\d{2,5})|"
+    r"\bcurl [^\n]{0,80}?-x +(?:https?://)?(?:[^/@\s]{1,80}@)?(?P<given>[\w.-]+:\d{2,5})(?!\S*@)|"
     r"^\[proxychains\] \w+ chain[. ]{1,9}(?P<chained>[\w.-]+:\d{2,5})",
     "http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "::Proxy", "[proxychains]",
     "HTTPS Proxy: ", "HTTP Proxy: ", "Https Proxy: ", "Http Proxy: ", "http.proxy", "https.proxy", "proxy_servers.http", "--proxy", " -x ",
@@ -82,8 +82,20 @@ def proxy_before(found: re.Match[str], at: Place) -> ProxySet:
     return ProxySet(place=at, peer=found[0].split()[0])
 
 
+_LOGIN = re.compile(
+    r"(?<=//)[^/@\s]*@|(?<![^\s='\"])[^\s/@:='\"]+:[^\s/@]+@(?=[\w.-]+:\d)|"
+    r"(?<=\s)(?P<option>-[uU]|--(?:proxy-)?user)(?:[ =]+|(?<=-[uU]))[^\s:]+:\S+"
+)
+"""A name and a password before a server's, and those that curl is told beside it."""
+
+
+def without_logins(text: str) -> str:
+    """Return what was written of servers without the names and passwords for them."""
+    return _LOGIN.sub(lambda found: f"{found['option']} …" if found["option"] else "", text)
+
+
 def _without_password(at: Place) -> Place:
-    return Place(source=at.source, text=re.sub(r"//[^/@\s]*@", "//", at.text), order=at.order, seconds=at.seconds)
+    return Place(source=at.source, text=without_logins(at.text), order=at.order, seconds=at.seconds)
 
 
 _PEER = re.compile(

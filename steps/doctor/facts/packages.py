@@ -71,7 +71,8 @@ class Packages(Record):
 
 
 _NOT_DRIVER = re.compile(
-    r"libnvidia-(container|egl|nscq|nvsdm)\S*|nvidia-(container|cuda|cudnn|settings|prime|docker|fabric-?manager|imex|vaapi|fs|peer|nsight|ctk)\S*"
+    r"libnvidia-(container|egl|nscq|nvsdm)\S*|nvidia-driver-pinning\S*|"
+    r"nvidia-(container|cuda|cudnn|settings|prime|docker|fabric-?manager|imex|vaapi|fs|peer|nsight|ctk)\S*"
 )
 _ROLES: tuple[tuple[str, Role], ...] = (
     (r"linux-(modules|objects|signatures)-nvidia-.*", "module"),

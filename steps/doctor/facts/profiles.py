@@ -37,10 +37,16 @@ def chosen(commands: Iterable[Command]) -> Fact | None:
     """Return the command that chose a profile without NVIDIA's card, where it is the last one that chose any; else `None`."""
     last: Fact | None = None
     for command in commands:
-        word = command.words[-1].lower()
-        if command.program in BACK and word in _WITHOUT | _WITH:
+        word = _profile_in(command.words[1:]) if command.program in BACK else None
+        if word is not None:
             last = Fact(place=command.place, value=word)
     return last if last is not None and last.value in _WITHOUT else None
+
+
+def _profile_in(words: Iterable[str]) -> str | None:
+    """Return the profile that a command names, which options or another command may follow; the last one where there are two."""
+    bare = [word.rpartition("=")[2].rstrip(";").lower() for word in words]
+    return next((word for word in reversed(bare) if word in _WITHOUT | _WITH), None)
 
 
 def back(settings: Iterable[Setting], commands: Iterable[Command], read: Callable[[str], str | None]) -> tuple[str, ...] | None:

@@ -152,7 +152,8 @@ def tools(seen: Evidence, candidate: Candidate) -> Plan:
     branch = re.search(r"-(\d{3})(-server)?\b", here.name) if here else None
     gone = next((row.name for row in seen.packages.rows if row.state[1:2] == "c" and _TOOLS.fullmatch(row.name)), None)
     if manager == "apt":
-        name = gone or (f"nvidia-utils-{branch[1]}{branch[2] or ''}" if branch else _unnumbered(seen))
+        # Settings of earlier branches stay behind: which branch is wanted now, what is installed tells.
+        name = f"nvidia-utils-{branch[1]}{branch[2] or ''}" if branch else gone or _unnumbered(seen)
     else:
         # RPM Fusion's packages have names of their own, those of an older branch its number too.
         fusion = next(iter(seen.packages.named(r"xorg-x11-drv-nvidia(-\d+xx)?(-libs)?")), None)
@@ -164,7 +165,7 @@ def tools(seen: Evidence, candidate: Candidate) -> Plan:
     return Plan(steps=(install("tools", manager, exact),), verify=proof("smi"))
 
 
-_TOOLS, _OF_NVIDIA = re.compile(r"nvidia-utils(-.*)?|nvidia-smi|nvidia-driver-cuda"), "nvidia-driver-cuda"
+_TOOLS, _OF_NVIDIA = re.compile(r"nvidia-utils|nvidia-smi|nvidia-driver-cuda"), "nvidia-driver-cuda"
 
 
 def _unnumbered(seen: Evidence) -> str:
@@ -215,9 +216,10 @@ def one_branch(seen: Evidence, candidate: Candidate) -> Plan:
     manager, wanted = manager_of(seen), str(candidate.params.get("wanted", ""))
     named = re.search(r"(?<![\d.])(\d{3})(?![\d])", wanted)
     branch = named[1] if named else None
-    others = tuple(
-        dict.fromkeys(row.name for row in seen.packages.driver() if row.driver and branch and numbers.branch(row.driver) != branch)
-    )
+    rows = [row for row in seen.packages.driver() if row.driver and branch and numbers.branch(row.driver) != branch]
+    # A package of NVIDIA's that holds apt at a branch goes with that branch.
+    rows += [row for row in seen.packages.named(rf"nvidia-driver-pinning-(?!{branch}\b)\d{{3}}\S*") if rows]
+    others = tuple(dict.fromkeys(row.name for row in rows))
     kind = next((found[1] for name in others if (found := re.fullmatch(r"nvidia-driver-\d{3}((?:-server)?(?:-open)?)", name))), None)
     name = f"nvidia-driver-{branch}{kind}"
     if manager != "apt" or branch is None or kind is None or not_offered(seen, manager, name):

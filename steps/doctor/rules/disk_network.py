@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from steps.catalog import frameworks
 from steps.doctor.events.dkms import BuildFailed
-from steps.doctor.events.proxies import IndexAsked, NoRoots, ProxySet, TlsFailed
+from steps.doctor.events.proxies import IndexAsked, NoRoots, ProxySet, TlsFailed, without_logins
 from steps.doctor.events.runs import ImageFailed, NoSpace, PipRan
 from steps.doctor.evidence import Evidence
 from steps.doctor.facts.space import FileSystem, holding
@@ -130,11 +130,11 @@ def _proxy(seen: Evidence) -> Fact | None:
     for source, text in texts:
         line = re.search(
             r"^[^#\n]*(?:https?[_-]proxy|HTTPS?_PROXY|Acquire::https?::Proxy|^\s*proxy)\b[^\n]*?(?P<url>\w[\w.-]*:\d{2,5})[^\n]*$",
-            text,
+            without_logins(text),
             re.MULTILINE,
         )
         if line:
-            return fact(line["url"], source, re.sub(r"//[^/@\s]*@", "//", line[0].strip()))
+            return fact(line["url"], source, line[0].strip())
     return None
 
 

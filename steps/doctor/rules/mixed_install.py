@@ -191,8 +191,18 @@ def builder(version: str) -> str:
 def file_conflict(seen: Evidence) -> Answer:
     """Dpkg or rpm will not let one package of the driver overwrite another one's file."""
     quarrel = seen.first(Overwrite, lambda event: not event.shared and bool(event.package and re.search(r"nvidia|cuda", event.package)))
-    variant = "both" if quarrel is not None and quarrel.both else ""
-    return found(CERTAIN, quarrel, variant=variant, file=quarrel.file, package=quarrel.package or "?") if quarrel else None
+    if quarrel is None:
+        return None
+    variant = "both" if quarrel.both or _not_there(seen, quarrel.package or "") else ""
+    return found(CERTAIN, quarrel, variant=variant, file=quarrel.file, package=quarrel.package or "?")
+
+
+def _not_there(seen: Evidence, package: str) -> bool:
+    """Return whether rpm's list is without a package of the driver: it is to be installed too, in whatever language rpm says that."""
+    listed = seen.packages.rows if seen.packages.manager == "dnf" else ()
+    # A recorded list may be a part of one, of other packages.
+    told = bool(listed) and (not seen.rehearsal or any(role(row.name) for row in listed))
+    return told and not seen.packages.named(re.escape(package))
 
 
 _VENDOR, _DISTRIBUTIONS = "/usr/local/", "/usr/bin/nvcc"

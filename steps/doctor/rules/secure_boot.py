@@ -46,11 +46,17 @@ _PERMITTED = re.compile(r"not permitted|不允许的操作|nicht erlaubt|non per
 
 def _not_permitted(seen: Evidence) -> Told | None:
     """Return that the driver's module may not come in while the kernel is locked; `None` where root's rights may be what is missing."""
-    if seen.system.container or locked(seen) is None:
+    if seen.system.container or locked(seen) is None or _tried_without_root(seen):
         return None
     return seen.first(
         InsertFailed, lambda event: _DRIVER.match(event.module) is not None and _PERMITTED.search(event.reason or "") is not None
     )
+
+
+def _tried_without_root(seen: Evidence) -> bool:
+    """Return whether every command that was to load a module was typed at a person's own prompt; `False` where none is shown."""
+    typed = [one.place.text for one in seen.commands("modprobe", "insmod")]
+    return bool(typed) and all(re.search(r"[$%❯➜] *\S*(?:modprobe|insmod)\b", text) for text in typed)
 
 
 def locked(seen: Evidence) -> Fact | None:
