@@ -380,7 +380,7 @@ def until_there(path: Path) -> None:
 def test_a_question_waits_for_room_in_the_journal(tmp_path: Path) -> None:
     action, go, asks = asking_late(tmp_path)
     handle = client.start(plan_of(action), sudo=None)
-    wait_until(handle, lambda state: statuses(state) == {"a.one": "running"})
+    session_of(handle, "a.one")
     with no_room_for(runner_pid(handle)):
         go.touch()
         until_there(asks)
@@ -396,7 +396,7 @@ def test_a_question_waits_for_room_in_the_journal(tmp_path: Path) -> None:
 def test_a_run_can_be_stopped_where_its_journal_has_no_room(tmp_path: Path) -> None:
     action, go, asks = asking_late(tmp_path)
     handle = client.start(plan_of(action, works("a.two")), sudo=None)
-    wait_until(handle, lambda state: statuses(state) == {"a.one": "running"})
+    session_of(handle, "a.one")
     with no_room_for(runner_pid(handle)):
         go.touch()
         until_there(asks)
