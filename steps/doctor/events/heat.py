@@ -23,14 +23,36 @@ _NO_READING = re.compile(
 )
 
 
+# A number and "C" would be looked for at a quarter of all places of a log: what people write around them is rarer.
 @parses(
     r"\b(?P<degrees>\d{2,3}) ?(?:°|º|deg(?:rees)?)? ?C\b(?!\+\+)",
-    "°C",
-    "° C",
-    "ºC",
-    "º C",
-    "deg",
-    *(f"{digit}{gap}C" for digit in range(10) for gap in ("", " ")),
+    *("emperature", "degrees", "overheat", "heats up", "heating up", "running ", "ther hot", "too hot", "ery hot", "ets hot", "etting hot"),
+    *(
+        "sits at ",
+        "idle at ",
+        "idles at",
+        "idling at",
+        "stays at ",
+        "hovers at",
+        "reached ",
+        "reaches ",
+        "climbed to",
+        "climbs to",
+        "went to ",
+    ),
+    *(
+        "temps of ",
+        "temps at ",
+        "temp of ",
+        "temp at ",
+        "temps are",
+        "temps were",
+        "temp was ",
+        "temps around",
+        "temp around",
+        "showing ",
+        "showed ",
+    ),
 )
 def heat_told(found: re.Match[str], at: Place) -> HeatTold | None:
     """Recognise a temperature in a sentence about a card, and no limit or plan that it states."""

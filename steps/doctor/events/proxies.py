@@ -61,7 +61,8 @@ class ProxySet(Event):
     r"\bcurl [^\n]{0,80}?-x +(?:https?://)?(?:[^/@\s]{1,80}@)?(?P<given>[\w.-]+:\d{2,5})(?!\S*@)|"
     r"^\[proxychains\] \w+ chain[. ]{1,9}(?P<chained>[\w.-]+:\d{2,5})",
     "http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "::Proxy", "[proxychains]",
-    "HTTPS Proxy: ", "HTTP Proxy: ", "Https Proxy: ", "Http Proxy: ", "http.proxy", "https.proxy", "proxy_servers.http", "--proxy", " -x ",
+    "HTTPS Proxy: ", "HTTP Proxy: ", "Https Proxy: ", "Http Proxy: ", "http.proxy", "https.proxy", "proxy_servers.http", "--proxy",
+    *(f"curl -{letter}" for letter in "xsvkILfiUo-"), " -x http",
     typed=True,
 )  # fmt: skip
 def proxy_set(found: re.Match[str], at: Place) -> ProxySet:
