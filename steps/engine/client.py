@@ -15,7 +15,7 @@ from steps.engine import journal
 from steps.engine.carried import carried_environment, digest_of
 from steps.engine.folder import AHEAD, Order, RunFolder, all_folders, invoking_owner, state_unusable
 from steps.engine.handle import RunHandle, Sudo, launch
-from steps.engine.lock import born_of, busy, holder, is_held, target_lock
+from steps.engine.lock import FAREWELL, born_of, busy, holder, is_held, target_lock
 from steps.engine.moments import last_moment
 from steps.engine.runner import UNATTENDED
 from steps.engine.spool import Spool
@@ -23,9 +23,6 @@ from steps.errors import BringupError, InputError
 from steps.language import Language
 from steps.model.plan import Ahead, Plan, digest
 from steps.model.run import RunSummary
-
-_FAREWELL = 5.0
-"""So long may a runner that has ended take to be gone; seconds."""
 
 __all__ = [
     "RunHandle",
@@ -80,7 +77,7 @@ def start(plan: Plan, *, sudo: Sudo | None, attended: bool = True, language: Lan
 
 def _refuse_held(lock: Path) -> None:
     """Raise `Busy` while a run holds the machine; one that has written down its end is on its way out, and is waited for."""
-    deadline = time.monotonic() + _FAREWELL
+    deadline = time.monotonic() + FAREWELL
     while (held := holder(lock)) is not None:
         if time.monotonic() > deadline or not _has_ended(held.run):
             raise busy(held)

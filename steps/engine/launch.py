@@ -37,7 +37,7 @@ from steps.engine.folder import (
     own_runs,
     state_unusable,
 )
-from steps.engine.lock import busy, holder, is_held, target_lock, try_take
+from steps.engine.lock import FAREWELL, busy, holder, is_held, target_lock, try_take
 from steps.engine.runner import UNATTENDED
 from steps.errors import BringupError, Busy, InputError, PreflightError, PrivilegeError
 from steps.host.trusted_path import secure
@@ -48,8 +48,6 @@ PATIENCE = 90.0
 """So long may a runner take to say that it is there; seconds. A busy or emulated machine needs half a minute for Python alone."""
 _LAST_WORDS = 0.3
 """So long may the runner before take to write down its end; seconds."""
-_FAREWELL = 5.0
-"""So long may a runner that refused, or has ended, take to be gone; seconds. On a busy machine that is more than a moment."""
 _ROOM = 64 << 10
 """So much must fit where a run is kept before it is gone on with; bytes."""
 _BROKEN = "runner-broken"
@@ -133,7 +131,7 @@ def _has_room(folder: RunFolder) -> None:
 
 def _forget(folder: RunFolder) -> None:
     """Remove the folder of a run that never began; a runner that comes late finds nothing to work on."""
-    deadline = time.monotonic() + _FAREWELL
+    deadline = time.monotonic() + FAREWELL
     while (held := try_take(folder.lock)) is None and time.monotonic() < deadline:
         # The runner that refused is on its way out.
         time.sleep(0.02)
@@ -208,7 +206,7 @@ def _vouch(folder: RunFolder) -> None:
 def start(folder: RunFolder, words: tuple[str, ...]) -> None:
     """Start the runner and wait until it is at work; raises `Busy` while another one is, and what the new one refuses with."""
     began = time.monotonic()
-    while is_held(folder.lock) and time.monotonic() - began < (_FAREWELL if _has_ended(folder) else _LAST_WORDS):
+    while is_held(folder.lock) and time.monotonic() - began < (FAREWELL if _has_ended(folder) else _LAST_WORDS):
         time.sleep(0.02)
     if is_held(folder.lock):
         state = journal.fold(journal.read(folder.journal)[0])

@@ -20,6 +20,9 @@ from steps.model.run import is_moment
 _FLOCK = "hhqqi4x"
 """`struct flock` of 64-bit Linux: type, whence, start, length, pid."""
 
+FAREWELL = 5.0
+"""So long may a runner that refused, or has ended, take to let its locks go; seconds. On a busy machine that is more than a moment."""
+
 
 class Holder(Record):
     """Who runs: written into the target's lock file by whoever holds it."""
