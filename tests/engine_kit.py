@@ -94,6 +94,15 @@ def kill_runner(handle: client.RunHandle) -> None:
     assert not handle.alive()
 
 
+def cut_off(until: Path) -> tuple[client.RunHandle, int]:
+    """Return a run whose runner was killed, and the session in which its command works on until a file is there."""
+    handle = client.start(plan_of(holds("a.one", until)), sudo=None)
+    wait_until(handle, lambda state: statuses(state) == {"a.one": "running"})
+    session = session_of(handle, "a.one")
+    kill_runner(handle)
+    return handle, session
+
+
 def until_gone(pid: int) -> None:
     """Wait until a process has ended, whoever takes note of that."""
     deadline = time.monotonic() + 20

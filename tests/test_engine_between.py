@@ -22,6 +22,7 @@ from steps.errors import PreflightError
 from steps.model.action import Command, Keep, RemovePath, Run, Write
 from steps.model.base import Phrase
 from tests.engine_kit import (
+    cut_off,
     ended,
     holds,
     kill_runner,
@@ -254,10 +255,7 @@ def test_a_run_that_began_while_an_undo_was_being_confirmed_is_not_passed_over(t
 
 def test_a_run_does_not_begin_beside_what_another_one_left_at_work(tmp_path: Path) -> None:
     enough = tmp_path / "enough"
-    cut = client.start(plan_of(holds("a.one", enough)), sudo=None)
-    wait_until(cut, lambda state: statuses(state) == {"a.one": "running"})
-    pid = session_of(cut, "a.one")
-    kill_runner(cut)
+    cut, pid = cut_off(enough)
     with pytest.raises(Refused) as caught:
         client.start(plan_of(works("b.two")), sudo=None)
     assert (caught.value.code, caught.value.exit_code, caught.value.params) == ("run-left", 75, {"run": cut.id, "pid": pid})

@@ -22,7 +22,7 @@ from steps.host.local import LocalHost
 from steps.model.action import AnyAction, Command, FileIs, Packages, RemovePath, Run, Write
 from steps.model.plan import digest
 from steps.model.run import RunState
-from tests.engine_kit import ended, holds, kill_runner, output, plan_of, ran, session_of, statuses, until_gone, wait_until, works
+from tests.engine_kit import cut_off, ended, holds, kill_runner, output, plan_of, ran, session_of, statuses, until_gone, wait_until, works
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -115,10 +115,7 @@ def test_a_step_that_is_tried_again_after_half_a_way_back_keeps_no_notes_of_that
 
 def test_no_run_begins_beside_what_a_cancelled_wait_has_left_at_work(tmp_path: Path) -> None:
     enough = tmp_path / "enough"
-    cut = client.start(plan_of(holds("a.one", enough)), sudo=None)
-    wait_until(cut, lambda state: statuses(state) == {"a.one": "running"})
-    pid = session_of(cut, "a.one")
-    kill_runner(cut)
+    cut, pid = cut_off(enough)
     cut.resume()
     wait_until(cut, lambda _: "still at work" in output(cut, "a.one"))
     cut.cancel()
